@@ -2,16 +2,13 @@
 
 #include <fmt/format.h>
 
+#include "bindings/c/call.hpp"
 #include "bindings/host/keys.hpp"
 #include "bindings/host/open.hpp"
 
 namespace rille::capi {
 
 using namespace rille::host;
-
-namespace {
-constexpr std::string_view argument_place = "the argument";
-}
 
 namespace detail {
 
@@ -84,13 +81,14 @@ void Bridge::end(std::unique_ptr<Loan> loan) {
 }
 
 void Bridge::end(Loan& loan) {
+  loan.arena.clear();
+  if (loan.functions.empty() && loan.handles.empty() && loan.anchor == LUA_NOREF) return;
   for (const std::uint64_t number : std::exchange(loan.functions, {}))
     if (std::optional<ScriptFunction> f = holdings().functions.drop(number); f && f->bridge)
       luaL_unref(host_.lua(), LUA_REGISTRYINDEX, f->ref);
   for (const std::uint64_t number : std::exchange(loan.handles, {})) (void)holdings().drop(number);
   luaL_unref(host_.lua(), LUA_REGISTRYINDEX, std::exchange(loan.anchor, LUA_NOREF));
   loan.anchored = 0;
-  loan.arena.clear();
 }
 
 // The coroutine for calls at the present depth. At its bottom is the handler that records tracebacks.
@@ -124,11 +122,8 @@ Result<> Bridge::push_arguments(Frame& f, int ref, const rille_value* arguments,
   for (std::size_t i = 0; i < count; ++i) {
     if (arguments[i].kind == RILLE_VALUE_NUMBER) {
       lua_pushnumber(f.L, arguments[i].as.number);
-    } else if (Result<> r = push_protected(f.L, arguments[i], argument_place); !r) {
-      Error e = std::move(r).error();
-      if (e.message.starts_with(argument_place))
-        e.message.replace(0, argument_place.size(), fmt::format("argument {}", i + 1));
-      return e;
+    } else if (Result<> r = push_protected(f.L, arguments[i], Place{"argument", i + 1, {}}); !r) {
+      return r;
     }
   }
   return {};
@@ -142,7 +137,7 @@ Result<> Bridge::enter(Frame& f, Budget* budget, std::size_t argument_count, std
   const int status = lua_pcall(f.L, static_cast<int>(argument_count), static_cast<int>(result_count), 1);
   --depth_;
   if (status != 0) return entry.error(f.L);
-  if (entry.over()) return *entry.over();
+  if (entry.is_over()) return *entry.over();
   return {};
 }
 
@@ -162,7 +157,7 @@ Result<> Bridge::call(int ref, Budget* budget, const rille_value* arguments, std
       results[i].kind = RILLE_VALUE_NUMBER;
       results[i].as.number = lua_tonumber(L, at);
     } else {
-      RILLE_TRY(results[i], lend(L, at, f->loan, fmt::format("result {}", i + 1)));
+      RILLE_TRY(results[i], lend(L, at, f->loan, Place{"result", i + 1, {}}));
     }
   }
   return {};

@@ -12,10 +12,28 @@
 
 namespace rille::capi {
 
+struct CallState;
+
 constexpr int nesting_max = 100;                    // of tables
 constexpr std::size_t values_max = 10'000'000;      // in one argument or result
 constexpr double integer_max = 9007199254740992.0;  // 2^53
 constexpr std::size_t arguments_max = 200;
+
+// Where a value stands, for errors: "argument 1 of app.add". Made into a text only then.
+struct Place {
+  std::string_view what;
+  std::size_t number = 0;  // 0: none
+  std::string_view of;
+  std::string text() const;
+};
+
+// A step into a table.
+struct Step {
+  const char* name;  // null: an item
+  std::size_t size;
+  std::size_t item;
+};
+std::string text_of(const std::vector<Step>& path);  // ".x[2]"
 
 // What a call has lent to the host program. It ends when the host program may no longer use it.
 struct Loan {
@@ -23,6 +41,10 @@ struct Loan {
   std::vector<std::uint64_t> functions, handles;
   int anchor = LUA_NOREF;  // a table of the long strings inside tables: neither copied nor collected meanwhile
   int anchored = 0;
+  // Of the value that is being read; kept for their memory.
+  std::vector<Step> path;
+  std::vector<const void*> open;
+  std::vector<rille_field> fields;
 };
 
 class Bridge {
@@ -38,13 +60,13 @@ class Bridge {
   void close();       // the Lua state ends
   void invalidate();  // its functions are no longer valid
 
-  // Lua to host program. `what` begins the place in errors: "argument 1 of app.add".
-  Result<rille_value> lend(lua_State* L, int index, Loan& loan, std::string_view what);
+  // Lua to host program.
+  Result<rille_value> lend(lua_State* L, int index, Loan& loan, const Place& place);
   // The same inside a protected call; raises.
-  rille_value lend_raising(lua_State* L, int index, Loan& loan, std::string_view what);
+  rille_value lend_raising(lua_State* L, int index, Loan& loan, const Place& place);
   // Host program to Lua: pushes the value. For scalars without memory; others inside a protected call. Raises.
-  void push(lua_State* L, const rille_value& value, std::string_view what);
-  Result<> push_protected(lua_State* L, const rille_value& value, std::string_view what);
+  void push(lua_State* L, const rille_value& value, const Place& place);
+  Result<> push_protected(lua_State* L, const rille_value& value, const Place& place);
   std::unique_ptr<Loan> new_loan();
   void end(std::unique_ptr<Loan> loan);
   void end(Loan& loan);
@@ -63,12 +85,25 @@ class Bridge {
     Bridge& bridge;
   };
   bool inside() const { return inside_ > 0; }
+  // The call that a host function has just suspended, or that is journaled, until the wait for it begins.
+  void set_waiting(std::shared_ptr<CallState> call) { waiting_ = std::move(call); }
+  class Waiting {
+   public:
+    explicit Waiting(Bridge& bridge) : call_(std::move(bridge.waiting_)) {}
+    ~Waiting();  // unless begun() was called, nothing waits for the call
+    Waiting(const Waiting&) = delete;
+    const std::shared_ptr<CallState>& call() const { return call_; }
+    void begun() const { begun_ = true; }
+
+   private:
+    std::shared_ptr<CallState> call_;
+    mutable bool begun_ = false;
+  };
 
   rille_script* script = nullptr;  // null: the state is that of a run
   rille_run* run = nullptr;
 
  private:
-  friend class Lender;
   struct Frame {
     lua_State* L = nullptr;
     int anchor = LUA_NOREF;
@@ -84,6 +119,7 @@ class Bridge {
   std::size_t depth_ = 0;
   int inside_ = 0;
   bool closed_ = false;
+  std::shared_ptr<CallState> waiting_;
   std::vector<std::unique_ptr<Loan>> spare_;
 };
 
@@ -117,11 +153,10 @@ struct Copied {
   std::shared_ptr<Holdings> holdings;
   std::vector<rille_handle> handles;  // held
 };
-Result<std::shared_ptr<Copied>> copy(const rille_value& value, std::shared_ptr<Holdings> holdings,
-                                     std::string_view what);
+Result<std::shared_ptr<Copied>> copy(const rille_value& value, std::shared_ptr<Holdings> holdings, const Place& place);
 // For what is journaled. Errors `invalid`: handles and functions.
-Result<Value> to_data(const rille_value& value, std::string_view what);
+Result<Value> to_data(const rille_value& value, const Place& place);
 // Borrows the strings of `value`. Error `invalid`: keys that are numbers or booleans.
-Result<rille_value> lend_data(const Value& value, Arena& arena, std::string_view what);
+Result<rille_value> lend_data(const Value& value, Arena& arena, const Place& place);
 
 }  // namespace rille::capi

@@ -18,6 +18,10 @@ struct Abandon {
 
 }  // namespace
 
+Bridge::Waiting::~Waiting() {
+  if (!begun_ && call_) call_->abandoned = true;
+}
+
 Async<Value> wait_for(std::shared_ptr<CallState> call, CancelToken token) {
   Abandon at_end{*call};
   auto registration = token.on_cancel([call](const Error& why) {
@@ -26,7 +30,7 @@ Async<Value> wait_for(std::shared_ptr<CallState> call, CancelToken token) {
   });
   RILLE_CO_TRY(call->answer, co_await call->future);
   if (!call->journaled || !call->answer.copied) co_return call->answer.value;
-  co_return to_data(call->answer.copied->value, "the result of " + call->function->full_name);
+  co_return to_data(call->answer.copied->value, Place{"the result", 0, call->function->full_name});
 }
 
 Async<Value> perform(std::shared_ptr<CallState> call, CancelToken token) {
@@ -40,8 +44,8 @@ Async<Value> perform(std::shared_ptr<CallState> call, CancelToken token) {
     suspended = handle.has == rille_call::Has::suspended;
     if (handle.has == rille_call::Has::number) outcome = Value(handle.number);
     if (handle.has == rille_call::Has::boolean) outcome = Value(handle.boolean);
-    if (handle.has == rille_call::Has::data) outcome = std::move(handle.data);
-    if (handle.has == rille_call::Has::error) outcome = std::move(*handle.error);
+    if (handle.has == rille_call::Has::data) outcome = std::move(handle.more().data);
+    if (handle.has == rille_call::Has::error) outcome = std::move(handle.more().error);
   }
   if (suspended) outcome = co_await wait_for(call, std::move(token));
   co_return outcome;
@@ -103,7 +107,7 @@ void answer(rille_call* call, F make) noexcept {
     Result<Value> value = make();
     if (!value) return call->fail(std::move(value).error());
     if (!call->L) {
-      call->data = std::move(*value);
+      call->more().data = std::move(*value);
       call->has = rille_call::Has::data;
       return;
     }
@@ -155,8 +159,9 @@ const char* rille_call_json(rille_call* call, size_t index, size_t* length) {
   std::size_t size = 4;
   try {
     if (index < call->count) {
-      if (call->texts.empty()) call->texts.resize(call->count);
-      std::string& made = call->texts[index];
+      std::vector<std::string>& texts = call->more().texts;
+      if (texts.empty()) texts.resize(call->count);
+      std::string& made = texts[index];
       if (made.empty()) {
         Result<Value> value = argument_as_data(*call, index);
         // the script gets the error, whatever the host function returns later
@@ -229,13 +234,13 @@ rille_error* rille_call_value(rille_call* call, size_t index, rille_value* value
       value->as.number = lua_tonumber(call->L, at);
       return {};
     }
-    const std::string what = fmt::format("argument {} of {}", index + 1, call->function.full_name);
+    const Place place{"argument", index + 1, call->function.full_name};
     Loan& loan = call->lender();
     if (!call->L) {
-      RILLE_TRY(*value, lend_data(call->state->arguments[index], loan.arena, what));
+      RILLE_TRY(*value, lend_data(call->state->arguments[index], loan.arena, place));
       return {};
     }
-    RILLE_TRY(*value, call->bridge->lend(call->L, at, loan, what));
+    RILLE_TRY(*value, call->bridge->lend(call->L, at, loan, place));
     return {};
   });
 }
@@ -266,9 +271,9 @@ void rille_call_return_value(rille_call* call, const rille_value* value) {
   static const rille_value nil{};
   const rille_value& v = value ? *value : nil;
   if (v.kind == RILLE_VALUE_NUMBER) return rille_call_return_number(call, v.as.number);
-  if (!call->L) return answer(call, [&] { return to_data(v, "the result of " + call->function.full_name); });
+  if (!call->L) return answer(call, [&] { return to_data(v, Place{"the result", 0, call->function.full_name}); });
   try {
-    Result<> pushed = call->bridge->push_protected(call->L, v, "the result");
+    Result<> pushed = call->bridge->push_protected(call->L, v, Place{"the result", 0, {}});
     if (!pushed) return call->fail(std::move(pushed.error()).with_operation(call->function.full_name));
     call->has = rille_call::Has::pushed;
   } catch (const std::exception& e) { call->fail(take(give_exception(e))); }
@@ -323,7 +328,7 @@ void rille_completion_resolve_value(rille_completion* completion, const rille_va
   Result<Answer> result = Answer();
   try {
     if (value) {
-      Result<std::shared_ptr<Copied>> made = copy(*value, completion->state->holdings, "the result");
+      Result<std::shared_ptr<Copied>> made = copy(*value, completion->state->holdings, Place{"the result", 0, {}});
       if (made) result->copied = std::move(*made);
       else result = std::move(made).error();
     }

@@ -55,16 +55,23 @@ struct rille_call {
   Has has = Has::nothing;
   double number = 0;
   bool boolean = false;
-  rille::Value data;  // of a journaled call
-  std::optional<rille::Error> error;
   std::unique_ptr<rille::capi::Loan> loan;
-  std::vector<std::string> texts;  // JSON texts that the host function has read; it borrows them until it returns
+  struct Seldom {
+    rille::Value data;  // of a journaled call
+    rille::Error error;
+    std::vector<std::string> texts;  // JSON texts that the host function has read; it borrows them until it returns
+  };
+  std::unique_ptr<Seldom> seldom;
 
   bool open() const { return has == Has::nothing; }  // no result yet
   void fail(rille::Error e) {
     if (!open()) return;
     has = Has::error;
-    error.emplace(std::move(e));
+    more().error = std::move(e);
+  }
+  Seldom& more() {
+    if (!seldom) seldom = std::make_unique<Seldom>();
+    return *seldom;
   }
   rille::capi::Loan& lender();
   void end_loan();

@@ -1,8 +1,6 @@
 // rille_values of the host program as values of scripts, as data for the journal, and as copies.
 #include <fmt/format.h>
 
-#include <cmath>
-
 #include "bindings/c/bridge.hpp"
 #include "bindings/lua/compute/buffer.hpp"
 #include "bindings/lua/compute/tensor.hpp"
@@ -16,12 +14,10 @@ namespace {
 // Walks a value of the host program: checks it, and knows the place of what it refuses.
 class Walk {
  public:
-  explicit Walk(std::string_view what) : what_(what) {}
+  explicit Walk(const Place& place) : place_(place) {}
 
   Error refuse(const std::string& why, std::string hint = {}) const {
-    std::string place(what_);
-    for (const std::string& s : path_) place += s;
-    return make_error(ErrorKind::invalid, place + " " + why, std::move(hint));
+    return make_error(ErrorKind::invalid, place_.text() + text_of(path_) + " " + why, std::move(hint));
   }
   // Counts the value, and checks what does not depend on what becomes of it.
   Result<> enter(const rille_value& v) {
@@ -29,7 +25,7 @@ class Walk {
       return refuse(fmt::format("holds more than {} values", values_max), "keep large data in buffers or tensors");
     switch (v.kind) {
       case RILLE_VALUE_INTEGER:
-        if (std::fabs(static_cast<double>(v.as.integer)) > integer_max)
+        if (v.as.integer > (std::int64_t{1} << 53) || v.as.integer < -(std::int64_t{1} << 53))
           return refuse(fmt::format("is {}: a script's numbers hold integers up to 2^53", v.as.integer));
         break;
       case RILLE_VALUE_BYTES:
@@ -48,11 +44,11 @@ class Walk {
   }
   template <class F>  // F: Result<>(const rille_value&)
   Result<> item(const rille_table& t, std::size_t i, F&& fn) {
-    return inside(fmt::format("[{}]", i + 1), [&] { return fn(t.items[i]); });
+    return inside({nullptr, 0, i + 1}, [&] { return fn(t.items[i]); });
   }
   template <class F>
   Result<> field(const rille_field& f, F&& fn) {
-    return inside("." + std::string(f.name, f.name_size), [&] { return fn(f.value); });
+    return inside({f.name, f.name_size, 0}, [&] { return fn(f.value); });
   }
 
  private:
@@ -68,15 +64,15 @@ class Walk {
     return {};
   }
   template <class F>
-  Result<> inside(std::string step, F&& fn) {
-    path_.push_back(std::move(step));
+  Result<> inside(Step step, F&& fn) {
+    path_.push_back(step);
     Result<> r = fn();
     if (r) path_.pop_back();
     return r;
   }
 
-  std::string_view what_;
-  std::vector<std::string> path_;
+  const Place& place_;
+  std::vector<Step> path_;
   std::size_t count_ = 0;
 };
 
@@ -85,7 +81,7 @@ class Walk {
 // Pushes a value; errors of Lua (memory) are raised.
 class Giver {
  public:
-  Giver(lua_State* L, Bridge& bridge, std::string_view what) : L_(L), bridge_(bridge), walk_(what) {}
+  Giver(lua_State* L, Bridge& bridge, const Place& place) : L_(L), bridge_(bridge), walk_(place) {}
 
   Result<> give(const rille_value& v) {
     RILLE_CHECK(walk_.enter(v));
@@ -153,17 +149,17 @@ class Giver {
   Walk walk_;
 };
 
-void Bridge::push(lua_State* L, const rille_value& v, std::string_view what) {
+void Bridge::push(lua_State* L, const rille_value& v, const Place& place) {
   if (v.kind == RILLE_VALUE_NUMBER) lua_pushnumber(L, v.as.number);
-  else value_or_raise(L, Giver(L, *this, what).give(v));
+  else value_or_raise(L, Giver(L, *this, place).give(v));
 }
 
-Result<> Bridge::push_protected(lua_State* L, const rille_value& v, std::string_view what) {
+Result<> Bridge::push_protected(lua_State* L, const rille_value& v, const Place& place) {
   switch (v.kind) {
     case RILLE_VALUE_NIL: lua_pushnil(L); return {};
     case RILLE_VALUE_BOOL: lua_pushboolean(L, v.as.boolean != 0); return {};
     case RILLE_VALUE_NUMBER: lua_pushnumber(L, v.as.number); return {};
-    default: return protect_here(L, 0, 1, [&](lua_State* l) { push(l, v, what); });
+    default: return protect_here(L, 0, 1, [&](lua_State* l) { push(l, v, place); });
   }
 }
 
@@ -171,7 +167,7 @@ namespace {
 
 class Copier {
  public:
-  Copier(Copied& to, std::string_view what) : to_(to), walk_(what) {}
+  Copier(Copied& to, const Place& place) : to_(to), walk_(place) {}
 
   Result<> copy(const rille_value& v, rille_value& out) {
     RILLE_CHECK(walk_.enter(v));
@@ -252,15 +248,14 @@ Copied::~Copied() {
   for (const rille_handle h : handles) (void)holdings->drop(h);
 }
 
-Result<std::shared_ptr<Copied>> copy(const rille_value& value, std::shared_ptr<Holdings> holdings,
-                                     std::string_view what) {
+Result<std::shared_ptr<Copied>> copy(const rille_value& value, std::shared_ptr<Holdings> holdings, const Place& place) {
   auto made = std::make_shared<Copied>(std::move(holdings));
-  RILLE_CHECK(Copier(*made, what).copy(value, made->value));
+  RILLE_CHECK(Copier(*made, place).copy(value, made->value));
   return made;
 }
 
-Result<Value> to_data(const rille_value& value, std::string_view what) {
-  Walk walk(what);
+Result<Value> to_data(const rille_value& value, const Place& place) {
+  Walk walk(place);
   Value out;
   RILLE_CHECK(data_of(value, walk, out));
   return out;

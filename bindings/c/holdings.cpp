@@ -23,6 +23,7 @@ void Holdings::due(Due one) {
     return one.call();
   }
   due_.push_back(one);
+  any_due_.store(true);
   const bool first = due_.size() == 1;  // else the loop has been woken
   lock.unlock();
   std::lock_guard gate(gate_->mutex);
@@ -30,8 +31,9 @@ void Holdings::due(Due one) {
 }
 
 void Holdings::release_due() {
+  if (!any_due_.load()) return;
   std::unique_lock lock(mutex_);
-  if (due_.empty()) return;
+  any_due_.store(false);
   const std::vector<Due> now = std::exchange(due_, {});
   lock.unlock();
   for (const Due& one : now) one.call();

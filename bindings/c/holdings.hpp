@@ -2,6 +2,7 @@
 // release callbacks that are due. Handles and due releases: any thread. Functions: the runtime's thread.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -124,6 +125,7 @@ class Holdings : public std::enable_shared_from_this<Holdings> {
   std::mutex mutex_;  // guards what follows
   Slots<Held> handles_;
   std::vector<Due> due_;
+  std::atomic<bool> any_due_{false};  // read without the mutex, at each call
   bool ended_ = false;
 };
 

@@ -31,11 +31,25 @@ rille_value of_bytes(const char* data, std::size_t size) {
 
 }  // namespace
 
+std::string Place::text() const {
+  std::string out(what);
+  if (number) out += fmt::format(" {}", number);
+  if (!of.empty()) out += fmt::format(" of {}", of);
+  return out;
+}
+
+std::string text_of(const std::vector<Step>& path) {
+  std::string out;
+  for (const Step& s : path) out += s.name ? "." + std::string(s.name, s.size) : fmt::format("[{}]", s.item);
+  return out;
+}
+
 // Raises in Lua. Positions are absolute.
 class Lender {
  public:
-  Lender(lua_State* L, Bridge& bridge, Loan& loan, std::string_view what)
-      : L_(L), bridge_(bridge), loan_(loan), what_(what) {
+  Lender(lua_State* L, Bridge& bridge, Loan& loan, const Place& place)
+      : L_(L), bridge_(bridge), loan_(loan), place_(place), path_(loan.path), open_(loan.open), fields_(loan.fields) {
+    path_.clear(), open_.clear(), fields_.clear();
     const std::size_t limit = State::of(L).bytes_limit();
     values_left_ = limit ? std::min(values_max, limit / sizeof(rille_value)) : values_max;
   }
@@ -71,16 +85,16 @@ class Lender {
  private:
   static constexpr const char* things =
       "pass numbers, strings, booleans, functions, tensors, buffers, and tables of them";
-  struct Step {
-    const char* name;  // null: an item
-    std::size_t size;
-    std::size_t item;
-  };
 
   [[noreturn]] void refuse(std::string why, std::string hint) {
-    std::string place(what_);
-    for (const Step& s : path_) place += s.name ? "." + std::string(s.name, s.size) : fmt::format("[{}]", s.item);
-    raise_invalid(L_, place + " " + why, std::move(hint));
+    raise_invalid(L_, place_.text() + text_of(path_) + " " + why, std::move(hint));
+  }
+
+  rille_value number(int index) {
+    if (values_left_-- == 0) refuse("holds too many values", "keep large data in buffers or tensors");
+    rille_value v = of_kind(RILLE_VALUE_NUMBER);
+    v.as.number = lua_tonumber(L_, index);
+    return v;
   }
 
   rille_value text(int index) {
@@ -129,7 +143,7 @@ class Lender {
     if (std::find(open_.begin(), open_.end(), id) != open_.end())
       refuse("contains a table that refers back to itself", "pass tables without such cycles");
     if (open_.size() >= nesting_max) refuse(fmt::format("is nested deeper than {} tables", nesting_max), "");
-    luaL_checkstack(L_, 6, "value");
+    if (!open_.empty()) luaL_checkstack(L_, 6, "value");
     open_.push_back(id);
     auto* made = loan_.arena.array<rille_table>(1);
     made->item_count = lua_objlen(L_, t);
@@ -146,6 +160,11 @@ class Lender {
     auto* list = loan_.arena.array<rille_value>(count);
     for (std::size_t i = 0; i < count; ++i) {
       lua_rawgeti(L_, t, static_cast<int>(i + 1));
+      if (lua_type(L_, -1) == LUA_TNUMBER) {  // the common case needs no path
+        list[i] = number(-1);
+        lua_pop(L_, 1);
+        continue;
+      }
       path_.push_back({nullptr, 0, i + 1});
       list[i] = lend(lua_gettop(L_));
       path_.pop_back();
@@ -162,9 +181,14 @@ class Lender {
       if (lua_type(L_, key) == LUA_TSTRING) {
         std::size_t size = 0;
         const char* name = lua_tolstring(L_, key, &size);
-        path_.push_back({name, size, 0});
-        rille_value v = lend(value);
-        path_.pop_back();
+        rille_value v{};
+        if (lua_type(L_, value) == LUA_TNUMBER) {
+          v = number(value);
+        } else {
+          path_.push_back({name, size, 0});
+          v = lend(value);
+          path_.pop_back();
+        }
         fields_.push_back({loan_.arena.text(name, size), size, v});
       } else if (!is_item(key, made.item_count)) {
         refuse(fmt::format("has {} as a key", describe(L_, key)),
@@ -190,18 +214,18 @@ class Lender {
   lua_State* L_;
   Bridge& bridge_;
   Loan& loan_;
-  std::string_view what_;
-  std::vector<Step> path_;
-  std::vector<const void*> open_;
-  std::vector<rille_field> fields_;  // of the tables that are being read
+  const Place& place_;
+  std::vector<Step>& path_;
+  std::vector<const void*>& open_;
+  std::vector<rille_field>& fields_;  // of the tables that are being read
   std::size_t values_left_;
 };
 
-rille_value Bridge::lend_raising(lua_State* L, int index, Loan& loan, std::string_view what) {
-  return Lender(L, *this, loan, what).lend(absolute(L, index));
+rille_value Bridge::lend_raising(lua_State* L, int index, Loan& loan, const Place& place) {
+  return Lender(L, *this, loan, place).lend(absolute(L, index));
 }
 
-Result<rille_value> Bridge::lend(lua_State* L, int index, Loan& loan, std::string_view what) {
+Result<rille_value> Bridge::lend(lua_State* L, int index, Loan& loan, const Place& place) {
   rille_value v{};
   switch (lua_type(L, index)) {
     case LUA_TNONE:
@@ -216,11 +240,11 @@ Result<rille_value> Bridge::lend(lua_State* L, int index, Loan& loan, std::strin
     default: break;
   }
   lua_pushvalue(L, index);
-  RILLE_CHECK(protect_here(L, 1, 0, [&](lua_State* l) { v = lend_raising(l, 2, loan, what); }));
+  RILLE_CHECK(protect_here(L, 1, 0, [&](lua_State* l) { v = lend_raising(l, 2, loan, place); }));
   return v;
 }
 
-Result<rille_value> lend_data(const Value& value, Arena& arena, std::string_view what) {
+Result<rille_value> lend_data(const Value& value, Arena& arena, const Place& place) {
   rille_value v{};
   if (const bool* b = value.as_bool()) {
     v = of_kind(RILLE_VALUE_BOOL);
@@ -236,18 +260,18 @@ Result<rille_value> lend_data(const Value& value, Arena& arena, std::string_view
     *table = rille_table{};
     if (const Value::Array* a = value.as_array()) {
       auto* items = arena.array<rille_value>(a->size());
-      for (std::size_t i = 0; i < a->size(); ++i) { RILLE_TRY(items[i], lend_data((*a)[i], arena, what)); }
+      for (std::size_t i = 0; i < a->size(); ++i) { RILLE_TRY(items[i], lend_data((*a)[i], arena, place)); }
       table->items = items, table->item_count = a->size();
     } else if (const Value::Object* o = value.as_object()) {
       auto* fields = arena.array<rille_field>(o->size());
       std::size_t i = 0;
       for (const auto& [name, item] : *o) {
-        RILLE_TRY(rille_value inner, lend_data(item, arena, what));
+        RILLE_TRY(rille_value inner, lend_data(item, arena, place));
         fields[i++] = {name.c_str(), name.size(), inner};
       }
       table->fields = fields, table->field_count = o->size();
     } else {
-      return make_error(ErrorKind::invalid, std::string(what) + " has keys that are neither 1, 2 .. nor strings",
+      return make_error(ErrorKind::invalid, place.text() + " has keys that are neither 1, 2 .. nor strings",
                         "the keys of tables for the host program are 1, 2 .. and strings");
     }
     v.as.table = table;

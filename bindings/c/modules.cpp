@@ -18,11 +18,6 @@ namespace {
 
 using namespace rille::host;
 
-int push_decoded(lua_State* L, Value value) {
-  push_value(L, value);
-  return 1;
-}
-
 Result<std::shared_ptr<CallState>> read_call(lua_State* L, const HostFunction& f, Bridge& bridge) {
   LuaHost& host = bridge.host();
   auto call = std::make_shared<CallState>(host.loop());
@@ -38,57 +33,64 @@ Result<std::shared_ptr<CallState>> read_call(lua_State* L, const HostFunction& f
   return call;
 }
 
-// A RILLE_STEP of a journaled run.
-Result<int> invoke_recorded(lua_State* L, const HostFunction& f, Bridge& bridge, Fiber& fiber) {
-  RILLE_TRY(std::shared_ptr<CallState> call, read_call(L, f, bridge));
-  engine::Operation operation("host", f.full_name, Value(call->arguments), script_position(L));
-  std::function<Async<Value>(CancelToken)> live = [call](CancelToken token) { return perform(call, std::move(token)); };
-  return await(L, bridge.host().run().recorded(fiber.id, std::move(operation), std::move(live)), push_decoded,
-               Waits::engine);
+char key_waits;  // its address, as light userdata, says that the call waits: see calls_shim
+
+// Host functions are wrapped in this, which costs less than the shim of set_async: one result, no flag before it. The
+// chunk's name keeps interrupts out between the call and the wait.
+const char* const calls_shim = R"lua(
+local waits, wait, unpack_result = ...
+return function(call)
+  return function(...)
+    local result = call(...)
+    if result ~= waits then return result end
+    return unpack_result(wait())
+  end
+end
+)lua";
+
+int say_waits(lua_State* L, Bridge& bridge, std::shared_ptr<CallState> call) {
+  bridge.set_waiting(std::move(call));
+  lua_pushlightuserdata(L, &key_waits);
+  return 1;
 }
 
-// Waits for the result of a function that has suspended its call.
-int await_answer(lua_State* L, const std::shared_ptr<CallState>& call, Bridge& bridge, Fiber& fiber) {
+// Waits for the call that has just been made: of a RILLE_STEP in a journaled run, or of a function that has suspended
+// it.
+int wait_for_call(lua_State* L) {
+  Bridge& bridge = *static_cast<Bridge*>(lua_touserdata(L, lua_upvalueindex(1)));
+  LuaHost& host = bridge.host();
+  Fiber& fiber = *host.current();
+  engine::Run& run = host.run();
+  const Bridge::Waiting waiting(bridge);  // marks the call as abandoned if the wait cannot begin
+  const std::shared_ptr<CallState>& call = waiting.call();
+  engine::Operation operation("host", call->function->full_name, Value(call->arguments),
+                              call->journaled ? script_position(L) : std::string());
+  std::function<Async<Value>(CancelToken)> live = [call](CancelToken token) {
+    return call->journaled ? perform(call, std::move(token)) : wait_for(call, std::move(token));
+  };
   auto push_answer = [call, &bridge](lua_State* l, Value value) {
-    if (call->answer.copied) bridge.push(l, call->answer.copied->value, "the result");
+    if (!call->journaled && call->answer.copied) bridge.push(l, call->answer.copied->value, Place{"the result", 0, {}});
     else push_value(l, value);
     return 1;
   };
-  engine::Run& run = bridge.host().run();
-  if (run.mode() == engine::Mode::durable) return await(L, wait_for(call, CancelToken()), push_answer);
-  engine::Operation operation("host", call->function->full_name, Value(), std::string());
-  std::function<Async<Value>(CancelToken)> live = [call](CancelToken token) {
-    return wait_for(call, std::move(token));
-  };
-  return await(L, run.recorded(fiber.id, std::move(operation), std::move(live)), push_answer, Waits::engine);
+  const bool recorded = call->journaled || run.mode() != engine::Mode::durable;
+  const int results =
+      recorded ? await(L, run.recorded(fiber.id, std::move(operation), std::move(live)), push_answer, Waits::engine)
+               : await(L, wait_for(call, CancelToken()), push_answer);
+  waiting.begun();
+  return results;
 }
 
-// Pushes what the function has returned, for the shim: true, and the result.
-Result<int> give_result(lua_State* L, rille_call& call, Bridge& bridge, Fiber& fiber) {
+Result<int> give_result(lua_State* L, rille_call& call, Bridge& bridge) {
   switch (call.has) {
-    case rille_call::Has::error: return std::move(*call.error);
-    case rille_call::Has::suspended: {
-      struct Abandon {  // if the wait cannot begin, since the function has cancelled its own run
-        CallState* call;
-        ~Abandon() {
-          if (call) call->abandoned = true;
-        }
-      } unless_waiting{call.state.get()};
-      const int results = await_answer(L, call.state, bridge, fiber);
-      unless_waiting.call = nullptr;
-      return results;
-    }
-    case rille_call::Has::pushed:
-      lua_pushboolean(L, 1);
-      lua_insert(L, -2);
-      return 2;
-    default: break;
+    case rille_call::Has::error: return std::move(call.more().error);
+    case rille_call::Has::suspended: return say_waits(L, bridge, call.state);
+    case rille_call::Has::pushed: break;
+    case rille_call::Has::number: lua_pushnumber(L, call.number); break;
+    case rille_call::Has::boolean: lua_pushboolean(L, call.boolean); break;
+    default: lua_pushnil(L);
   }
-  lua_pushboolean(L, 1);
-  if (call.has == rille_call::Has::number) lua_pushnumber(L, call.number);
-  else if (call.has == rille_call::Has::boolean) lua_pushboolean(L, call.boolean);
-  else lua_pushnil(L);
-  return 2;
+  return 1;
 }
 
 Result<int> invoke(lua_State* L) {
@@ -104,14 +106,17 @@ Result<int> invoke(lua_State* L) {
         ErrorKind::state,
         fmt::format("the results of {} are not recorded, so a workflow may call it only inside a step", f.full_name),
         fmt::format("rille.step(\"{}\", function() return {}(...) end)", f.name, f.full_name));
-  if (journaled && f.effect == RILLE_STEP && fiber->step.empty()) return invoke_recorded(L, f, bridge, *fiber);
+  if (journaled && f.effect == RILLE_STEP && fiber->step.empty()) {
+    RILLE_TRY(std::shared_ptr<CallState> call, read_call(L, f, bridge));
+    return say_waits(L, bridge, std::move(call));
+  }
   check_cancelled(L);
   rille_call call(f, bridge, L);
   {
     Bridge::Inside inside(bridge);
     f.function(&call, f.payload);
   }
-  return give_result(L, call, bridge, *fiber);
+  return give_result(L, call, bridge);
 }
 
 Result<int> missing(lua_State* L) {
@@ -124,13 +129,26 @@ Result<int> missing(lua_State* L) {
                     near.empty() ? "" : fmt::format("did you mean {}?", near));
 }
 
+// Pushes function(call), which wraps a host function.
+void push_shim(lua_State* L, Bridge& bridge) {
+  load_ours(L, calls_shim, "=[rille]");
+  lua_pushlightuserdata(L, &key_waits);
+  lua_pushlightuserdata(L, &bridge);
+  lua_pushcclosure(L, bind<wait_for_call>, 1);
+  lua_pushcfunction(L, unpack_result);
+  lua_call(L, 3, 1);
+}
+
 void push_module(lua_State* L, Bridge& bridge, const Modules::value_type& module) {
+  push_shim(L, bridge);
+  const int shim = lua_gettop(L);
   lua_newtable(L);
   for (const auto& [name, f] : module.second) {
+    lua_pushvalue(L, shim);
     lua_pushlightuserdata(L, const_cast<HostFunction*>(&f));
     lua_pushlightuserdata(L, &bridge);
     lua_pushcclosure(L, bind<invoke>, 2);
-    wrap_async(L);
+    lua_call(L, 1, 1);
     lua_setfield(L, -2, name.c_str());
   }
   lua_newtable(L);
@@ -139,6 +157,7 @@ void push_module(lua_State* L, Bridge& bridge, const Modules::value_type& module
   lua_setfield(L, -2, "__index");
   set_field(L, "__metatable", module.first);
   lua_setmetatable(L, -2);
+  lua_remove(L, shim);
 }
 
 bool is_name(const char* text) {

@@ -56,7 +56,7 @@ WithBudget::~WithBudget() {
 }
 
 void WithBudget::swap() {
-  std::swap(host_.over_, budget_->over);
+  if (host_.over_ || budget_->over) std::swap(host_.over_, budget_->over);
   std::swap(host_.clock_, budget_->clock);
   std::swap(host_.options_.spent, budget_->spent);
 }

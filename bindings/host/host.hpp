@@ -235,6 +235,7 @@ class Entry {
   Entry(LuaHost& host, Budget* budget);
   ~Entry();
   Entry(const Entry&) = delete;
+  bool is_over() const { return outermost_ && host_.over_; }
   // Why the call had to end, whatever the script did.
   std::optional<Error> over() const { return outermost_ ? host_.over_ : std::nullopt; }
   Error error(lua_State* from);  // takes the error on top of that coroutine's stack, with its traceback

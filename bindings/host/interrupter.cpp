@@ -17,6 +17,7 @@ bool Interrupter::add(LuaHost* host) {
 void Interrupter::remove(LuaHost* host) {
   for (auto& slot : slots_) {
     LuaHost* mine = host;
+    if (slot.load() != host) continue;
     slot.compare_exchange_strong(mine, nullptr);
   }
   // wait for threads inside arm(), which takes a few instructions

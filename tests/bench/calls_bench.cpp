@@ -1,6 +1,6 @@
 // Calls between a host program and scripts beside the plain C API of LuaJIT, in one run: interleaved rounds, medians.
 // Both interpret: Rille does not compile a user's Lua unless asked to.
-//   ninja -C build/release bench_calls && build/release/tests/bench/bench_calls
+//   ninja -C build/release bench_calls && build/release/tests/bench/bench_calls [PART OF A FIGURE'S NAME]
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -22,6 +22,7 @@ extern "C" {
 namespace {
 
 constexpr int rounds = 15;
+const char* wanted = "";  // part of the names of the figures to measure
 
 void check(rille_error* error) {
   if (!error) return;
@@ -42,6 +43,7 @@ double median(std::vector<double> v) {
 // Prints both, and the difference beside the goal. `goal_us` 0: none.
 template <class A, class B>
 void compare(const char* what, int times, double goal_us, A rille, B plain) {
+  if (!std::strstr(what, wanted)) return;
   std::vector<double> a, b;
   for (int round = 0; round < rounds; ++round) {
     double t = now_us();
@@ -376,7 +378,8 @@ void whole_runs(Ours& ours, const std::string& home) {
 
 }  // namespace
 
-int main() {
+int main(int argc, char** argv) {
+  if (argc > 1) wanted = argv[1];
   char folder[] = "/tmp/rille-bench-XXXXXX";
   if (!mkdtemp(folder)) return 1;
   const std::string home = folder;
