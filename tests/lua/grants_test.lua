@@ -5,8 +5,9 @@ local rille = require "rille"
 local tap = require "tap"
 local rows = require "grants_rows"
 
-local given = '{"read":["/nowhere"],"write":["/nowhere","/tmp","/dev/stdout"],"env":["NOWHERE"],"process":true,' ..
-  '"network":["127.0.0.1","example.org:443","me@example.org"],"kernels":true,"providers":["local"]}'
+-- Nobody can create a file below /proc/nowhere.
+local given = '{"read":["/proc/nowhere"],"write":["/proc/nowhere","/tmp","/dev/stdout"],"env":["NOWHERE"],' ..
+  '"process":true,"network":["127.0.0.1","example.org:443","me@example.org"],"kernels":true,"providers":["local"]}'
 local tried = {}  -- function -> the grants that its calls have shown to be needed
 
 local function name_of(err)
@@ -36,13 +37,13 @@ local function in_step(name, grant, body)
 end
 
 tap.test("io", function()
-  in_step("io.open", "read", function() return io.open("/nowhere/x") and 1 end)
-  in_step("io.open", "write", function() return io.open("/nowhere/x", "w") and 1 end)
-  in_step("io.open", "write", function() return io.open("/nowhere/x", "a") and 1 end)
-  in_step("io.open", "read", function() return io.open("/nowhere/x", "r+") and 1 end)
-  in_step("io.lines", "read", function() for _ in io.lines("/nowhere/x") do end end)
-  in_step("io.input", "read", function() io.input("/nowhere/x") end)
-  in_step("io.output", "write", function() io.output("/nowhere/x") end)
+  in_step("io.open", "read", function() return io.open("/proc/nowhere/x") and 1 end)
+  in_step("io.open", "write", function() return io.open("/proc/nowhere/x", "w") and 1 end)
+  in_step("io.open", "write", function() return io.open("/proc/nowhere/x", "a") and 1 end)
+  in_step("io.open", "read", function() return io.open("/proc/nowhere/x", "r+") and 1 end)
+  in_step("io.lines", "read", function() for _ in io.lines("/proc/nowhere/x") do end end)
+  in_step("io.input", "read", function() io.input("/proc/nowhere/x") end)
+  in_step("io.output", "write", function() io.output("/proc/nowhere/x") end)
   in_step("io.popen", "process", function() io.popen("true"):close() end)
   in_step("io.tmpfile", "write", function() io.tmpfile():close() end)
   in_step("io.write", "write", function() io.write("") end)
@@ -77,18 +78,22 @@ end)
 tap.test("os", function()
   in_step("os.execute", "process", function() os.execute("true") end)
   in_step("os.getenv", "env", function() return os.getenv("NOWHERE") end)
-  in_step("os.remove", "write", function() os.remove("/nowhere/x") end)
-  in_step("os.rename", "write", function() os.rename("/nowhere/x", "/nowhere/y") end)
+  in_step("os.remove", "write", function() os.remove("/proc/nowhere/x") end)
+  in_step("os.rename", "write", function() os.rename("/proc/nowhere/x", "/proc/nowhere/y") end)
   in_step("os.tmpname", "write", function() os.remove(os.tmpname()) end)
-  set_grants '{"write":["/nowhere"]}'
-  tap.raises("denied", "/etc/y", rille.step, "away", { retry = 1 }, function() os.rename("/nowhere/x", "/etc/y") end)
-  tap.raises("denied", "/etc/x", rille.step, "into", { retry = 1 }, function() os.rename("/etc/x", "/nowhere/y") end)
+  set_grants '{"write":["/proc/nowhere"]}'
+  tap.raises("denied", "/etc/y", rille.step, "away", { retry = 1 }, function()
+    os.rename("/proc/nowhere/x", "/etc/y")
+  end)
+  tap.raises("denied", "/etc/x", rille.step, "into", { retry = 1 }, function()
+    os.rename("/etc/x", "/proc/nowhere/y")
+  end)
 end)
 
 tap.test("code", function()
-  row("loadfile", "read", function() loadfile("/nowhere/x.lua") end)
-  row("dofile", "read", function() dofile("/nowhere/x.lua") end)
-  row("rille.run", "read", function() rille.run("/nowhere/x.lua") end)
+  row("loadfile", "read", function() loadfile("/proc/nowhere/x.lua") end)
+  row("dofile", "read", function() dofile("/proc/nowhere/x.lua") end)
+  row("rille.run", "read", function() rille.run("/proc/nowhere/x.lua") end)
   set_grants "{}"
   tap.ok(type(loadfile("grants_rows.lua")) == "function")  -- beside the script
   tap.raises("denied", "read = ", loadfile, "../../CMakeLists.txt")
@@ -97,35 +102,37 @@ end)
 tap.test("files of data", function()
   local dev = rille.device "cpu"
   local t = dev:zeros { 1 }
-  row("rille.data.bytes", "read", function() rille.data.bytes("/nowhere/x", { context = 8, batch = 1 }) end)
-  row("rille.data.tokens", "read", function() rille.data.tokens("/nowhere/x", { context = 8, batch = 1 }) end)
-  row("rille.data.arrays", "read", function() rille.data.arrays("/nowhere/x", { batch = 1 }) end)
-  row("rille.data.tokenizer", "read", function() rille.data.tokenizer("/nowhere/x") end)
-  row("rille.data.load_tensors", "read", function() rille.data.load_tensors("/nowhere/x.safetensors") end)
-  row("rille.data.save_tensors", "write", function() rille.data.save_tensors("/nowhere/x.safetensors", { t = t }) end)
+  row("rille.data.bytes", "read", function() rille.data.bytes("/proc/nowhere/x", { context = 8, batch = 1 }) end)
+  row("rille.data.tokens", "read", function() rille.data.tokens("/proc/nowhere/x", { context = 8, batch = 1 }) end)
+  row("rille.data.arrays", "read", function() rille.data.arrays("/proc/nowhere/x", { batch = 1 }) end)
+  row("rille.data.tokenizer", "read", function() rille.data.tokenizer("/proc/nowhere/x") end)
+  row("rille.data.load_tensors", "read", function() rille.data.load_tensors("/proc/nowhere/x.safetensors") end)
+  row("rille.data.save_tensors", "write", function()
+    rille.data.save_tensors("/proc/nowhere/x.safetensors", { t = t })
+  end)
   row("rille.nn.gpt2", "read", function() rille.nn.gpt2 { layers = 1, heads = 1, width = 8, vocab = 8, context = 8,
-    weights = "/nowhere/x" } end)
+    weights = "/proc/nowhere/x" } end)
   row("rille.nn.bert", "read", function() rille.nn.bert { layers = 1, heads = 1, width = 8, vocab = 8, context = 8,
-    weights = "/nowhere/x" } end)
-  row("rille.nn.resnet", "read", function() rille.nn.resnet { width = 8, weights = "/nowhere/x" } end)
+    weights = "/proc/nowhere/x" } end)
+  row("rille.nn.resnet", "read", function() rille.nn.resnet { depth = 18, width = 8, weights = "/proc/nowhere/x" } end)
   row("rille.nn.llama", "read", function() rille.nn.llama { layers = 1, heads = 1, kv_heads = 1, width = 8, hidden = 8,
-    vocab = 8, context = 8, weights = "/nowhere/x" } end)
+    vocab = 8, context = 8, weights = "/proc/nowhere/x" } end)
 end)
 
 tap.test("checkpoints", function()
   local model = rille.nn.linear(1, 1)
   row("rille.checkpoint.begin", "write", function()
-    rille.checkpoint.wait(rille.checkpoint.begin({ model }, { directory = "/nowhere/c", step = 1 }))
+    rille.checkpoint.wait(rille.checkpoint.begin({ model }, { directory = "/proc/nowhere/c", step = 1 }))
   end)
   row("rille.checkpoint.save", "write", function()
-    rille.checkpoint.save({ model }, { directory = "/nowhere/c", step = 1 })
+    rille.checkpoint.save({ model }, { directory = "/proc/nowhere/c", step = 1 })
   end)
-  row("rille.checkpoint.exists", "read", function() rille.checkpoint.exists("/nowhere/c") end)
-  row("rille.checkpoint.load", "read", function() rille.checkpoint.load({ model }, "/nowhere/c") end)
+  row("rille.checkpoint.exists", "read", function() rille.checkpoint.exists("/proc/nowhere/c") end)
+  row("rille.checkpoint.load", "read", function() rille.checkpoint.load({ model }, "/proc/nowhere/c") end)
   row("rille.train.run", "read", function()
-    rille.train { update = function() return model:parameters()[1]:sum() end, steps = 1, unit = "steps",
+    rille.train { update = function() return model:parameters()[1]:sum() end, steps = 1,
       data = { next = function() return rille.device("cpu"):zeros { 1 } end },
-      checkpoint = { directory = "/nowhere/c", every = 1, state = { model } } }
+      checkpoint = { directory = "/proc/nowhere/c", every = 1, state = { model } } }
   end)
   tried["rille.train.run"] = " read write"  -- it writes by rille.checkpoint.begin
 end)
@@ -134,10 +141,10 @@ tap.test("kernels", function()
   local dev = rille.device "cpu"
   local source = "__global__ void k(float* x) { x[0] = 1; }"
   row("Device:kernel", "kernels", function() dev:kernel(source) end)
-  row("Device:kernel_file", "kernels", function() dev:kernel_file("/nowhere/x.cu") end)
+  row("Device:kernel_file", "kernels", function() dev:kernel_file("/proc/nowhere/x.cu") end)
   set_grants '{"kernels":true}'
-  tap.raises("denied", "read = ", function() dev:kernel_file("/nowhere/x.cu") end)
-  tap.raises("denied", "read = ", function() dev:kernel { file = "/nowhere/x.cu" } end)
+  tap.raises("denied", "read = ", function() dev:kernel_file("/proc/nowhere/x.cu") end)
+  tap.raises("denied", "read = ", function() dev:kernel { file = "/proc/nowhere/x.cu" } end)
   tried["Device:kernel"], tried["Device:kernel_file"] = " kernels read", " kernels read"
   set_grants '{"kernels":true}'
   local kernel = dev:kernel(source)
@@ -168,10 +175,11 @@ end)
 tap.test("a database of a step", function()
   row("rille.step", "read", function()
     count = count + 1
-    rille.step("tx " .. count, { effect = "tx", db = "/nowhere/x.db", retry = 1 }, function() end)
+    rille.step("tx " .. count, { effect = "tx", db = "/proc/nowhere/x.db", retry = 1 }, function() end)
   end)
-  set_grants '{"read":["/nowhere"]}'
-  tap.raises("denied", "write = ", rille.step, "read only", { effect = "tx", db = "/nowhere/x.db" }, function() end)
+  set_grants '{"read":["/proc/nowhere"]}'
+  local tx = { effect = "tx", db = "/proc/nowhere/x.db" }
+  tap.raises("denied", "write = ", rille.step, "read only", tx, function() end)
   tried["rille.step"] = " read write"
 end)
 
@@ -181,7 +189,7 @@ tap.test("providers", function()
   row("rille.price_history", "providers", function() rille.price_history { provider = "local" } end)
   row("rille.quotas", "providers", function() rille.quotas { provider = "local" } end)
   row("rille.estimate", "providers", function()
-    rille.estimate { model = { name = "gpt2" }, tokens = 1e6, offers = { gpu = "A100" } }
+    rille.estimate { model = "gpt2", tokens = 1e6, offers = { gpu = "A100" } }
   end)
   row("rille.rent", "providers", function() rille.rent("none", none) end)
   row("rille.try_rent", "providers", function() rille.try_rent("none", none) end)
@@ -203,13 +211,13 @@ tap.test("a machine", function()
   local box = rille.rent("box", { provider = "local" })
   row("Instance:call", "process", function() box:call("c", function() end) end, true)
   row("Instance:exec", "process", function() box:exec("e", { argv = { "true" } }) end, true)
-  row("Instance:stage", "process", function() box:stage("/nowhere/x", "x") end, true)
-  row("Instance:get", "process", function() box:get("x", "/nowhere/x") end, true)
+  row("Instance:stage", "process", function() box:stage("/proc/nowhere/x", "x") end, true)
+  row("Instance:get", "process", function() box:get("x", "/proc/nowhere/x") end, true)
   row("Instance:replace", "providers", function() box:replace { provider = "local", gpu = "H100:99" } end, true)
   set_grants '{"process":true}'
   tap.raises("denied", "read = ", function() box:stage("/etc/passwd", "x") end)
   tap.raises("denied", "read = ", function() box:stage("file:///etc/passwd", "x") end)
-  tap.raises("denied", "read = ", function() box:stage("/nowhere/long/x://../../etc/passwd", "x") end)
+  tap.raises("denied", "read = ", function() box:stage("/proc/nowhere/long/x://../../etc/passwd", "x") end)
   tap.raises("denied", "network = ", function() box:stage("http://127.0.0.1:1/x", "x") end)
   tap.raises("denied", "write = ", function() box:get("x", "/etc/passwd") end)
   tap.raises("denied", "env = ", function() box:exec("e", { argv = { "env" }, secrets = { "HOME" } }) end)
