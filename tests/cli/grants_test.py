@@ -28,11 +28,11 @@ def script(name, source):
 
 def result(*words):
     """The result of a run, or its error as 'kind message'."""
-    code, out = run("--json", *words)
+    r = subprocess.run([rille, "--json", *words], env=env, capture_output=True, text=True, timeout=60, cwd=root)
     try:
-        said = json.loads(out)
+        said = json.loads(r.stdout)
     except ValueError:
-        return f"exit {code}: {out}"
+        return f"exit {r.returncode}: {r.stdout}{r.stderr}"
     return said["result"] if "result" in said else f'{said["error"]["kind"]} {said["error"]["message"]}'
 
 
@@ -96,7 +96,6 @@ return rille.step("read", {{ retry = 1 }}, function() return assert(io.open(path
     said = result("resume", killed)
     check("a resumed run has the grants that it began with", said.startswith("denied reading"), said)
     again = script("again", open(waits).read().split("\n", 1)[1] + "\n-- edited")
-    steps = json.loads(run("show", killed, "--json")[1])
     code, out = run("--json", "resume", killed, "--retry-failed", "--with", again)
     check("as has one that goes on with another script", "needs the grant read" in out, out)
 

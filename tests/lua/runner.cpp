@@ -9,6 +9,7 @@
 #include <fstream>
 
 #include "bindings/host/host.hpp"
+#include "bindings/host/open.hpp"
 #include "bindings/lua/open.hpp"
 #include "runtime/workflow/engine/engine.hpp"
 
