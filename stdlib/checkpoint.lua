@@ -30,6 +30,7 @@ end
 ---@return userdata
 ---@mark ephemeral
 ---@async
+---@error denied without a grant to write the directory
 function checkpoint.begin(state, options)
   native.check_options(options, "rille.checkpoint", { "directory", "step", "keep", "keep_every", "metadata" })
   local list, plain = tensors_of(state)
@@ -59,6 +60,7 @@ function checkpoint.wait(write) return native.checkpoint_wait(write) end
 ---@return table
 ---@mark ephemeral
 ---@async
+---@error denied without a grant to write the directory
 function checkpoint.save(state, options)
   local done = checkpoint.wait(checkpoint.begin(state, options))
   native.emit { event = "checkpoint", step = done.step, directory = done.directory, size_bytes = done.size_bytes }
@@ -70,6 +72,7 @@ end
 ---@param directory string where the checkpoints are
 ---@return boolean
 ---@mark ephemeral
+---@error denied without a grant to read the directory
 function checkpoint.exists(directory) return native.checkpoint_any(directory) end
 
 ---Restores the state from the newest complete checkpoint with correct digests, or from the checkpoint of `step`.
@@ -83,6 +86,7 @@ function checkpoint.exists(directory) return native.checkpoint_any(directory) en
 ---@async
 ---@error integrity all checkpoints are damaged; the cause names the fault of the newest
 ---@error state there is no checkpoint
+---@error denied without a grant to read the directory
 function checkpoint.load(state, directory, step)
   local stored = native.checkpoint_open(directory, step)
   for _, fault in ipairs(stored.skipped) do

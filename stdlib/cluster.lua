@@ -133,6 +133,7 @@ end
 ---@async
 ---@error invalid the name, the list or the function is missing
 ---@error state the cluster was released before all items had started
+---@error denied as `Instance:call`
 ---@example
 ---local sums = gang:map("sum", { 10, 20, 30 }, function(box, n)
 ---  return box:call("sum", { args = n }, function(n) return n * (n + 1) / 2 end)
@@ -168,6 +169,7 @@ end
 ---@mark durable
 ---@async
 ---@error invalid the function is missing
+---@error denied as `Instance:call`
 ---@example
 ---gang:each("versions", function(box) return box:exec("version", { argv = { "python3", "--version" } }) end)
 function methods:each(name, fn)
@@ -202,6 +204,7 @@ end
 ---@error capacity no more instances are available; those that were rented stay
 ---@error budget more would exceed a budget
 ---@error invalid count is not a whole number from 1 on
+---@error denied as `rille.rent`
 ---@error state the cluster is released
 ---@example
 ---gang:resize(4)
@@ -286,6 +289,7 @@ local Cluster = {
 ---@error capacity fewer than `count` are available at present; then none is kept
 ---@error budget the run's budget does not cover them
 ---@error invalid an unknown option or a bad value
+---@error denied as `rille.rent`
 ---@example
 ---local gang = rille.cluster("gang", { count = 4, gpu = "T4", ttl = "2h" })
 local function cluster(name, options)

@@ -108,6 +108,7 @@ end
 ---Device|string } 16, 128, 0, 0.1 (the share kept for validation), true, the default device
 ---@return Bytes
 ---@mark ephemeral
+---@error denied without a grant to read the path
 function data.bytes(path, options)
   native.check_options(options, "rille.data.bytes", { "batch", "context", "seed", "split", "shuffle", "device" })
   options = options or {}
@@ -139,6 +140,7 @@ end
 ---@mark ephemeral
 ---@async
 ---@error integrity a file is shorter than its header says
+---@error denied without a grant to read the path, or the tokenizer
 ---@example
 ---local data = rille.data.tokens("fineweb/train", { validation = "fineweb/val", batch = 64, context = 1024 })
 ---local text = rille.data.tokens("corpus.txt", { tokenizer = "gpt2/tokenizer.json", context = 256 })
@@ -236,6 +238,7 @@ function rows:load_state(state) native.arrays_restore(self._set, state) end
 ---@return Arrays
 ---@mark ephemeral
 ---@async
+---@error denied without a grant to read the path
 ---@example
 ---local data = rille.data.arrays({ images, labels }, { batch = 64, flip = true, padding = 4 })
 ---local data = rille.data.arrays("cifar.safetensors", { names = { "images", "labels" }, crop = 28 })
@@ -274,6 +277,7 @@ end
 ---@return Tokenizer
 ---@mark ephemeral
 ---@error integrity the file is damaged; invalid: it is of another kind
+---@error denied without a grant to read the path
 function data.tokenizer(path, options)
   native.check_options(options, "rille.data.tokenizer", { "pattern" })
   return native.tokenizer(path, options and options.pattern)
@@ -290,6 +294,7 @@ end
 ---@mark ephemeral
 ---@error integrity an incomplete safetensors file, or tensors that differ from the index; invalid: a type Rille does
 ---not support; io: a file is missing
+---@error denied without a grant to read the path
 ---@example
 --- local weights = rille.data.load_tensors("model.safetensors")
 --- print(weights["wte.weight"])
@@ -332,6 +337,7 @@ end
 ---@param options? { metadata: table<string, string> } texts to store in the file
 ---@mark ephemeral
 ---@async
+---@error denied without a grant to write the path
 function data.save_tensors(path, tensors, options)
   native.check_options(options, "rille.data.save_tensors", { "metadata" })
   if type(path) ~= "string" or type(tensors) ~= "table" then

@@ -158,6 +158,7 @@ end
 ---@async
 ---@error invalid an unknown model or option, an impossible number, nothing to do, or a GPU that is neither offered nor
 ---known
+---@error denied without a grant of a provider, if it asks for offers
 ---@example
 ---print(rille.estimate { model = "gpt2", tokens = "10B", deadline = "12h" })
 ---print(rille.estimate { params = "7B", requests_per_second = 5, latency = "4s", offers = { gpu = "A100" } })

@@ -292,6 +292,7 @@ end
 ---@error io a checkpoint could not be written (a full disk); the previous one stays valid
 ---@error state the loss became NaN or infinite; the message names the ranks
 ---@error network another rank is gone; the message has its number. An error at one rank ends all
+---@error denied without grants to read and write the directory of its checkpoints
 ---@example
 ---rille.train { update = update, data = data, steps = 300, checkpoint = { every = 50, state = { model, opt, data } } }
 function train.run(options)

@@ -68,13 +68,14 @@ void rille_free(void* text) { std::free(text); }
 
 rille_error* rille_error_create(rille_kind kind, const char* message, const char* hint) {
   return capi::guarded([&]() -> Result<> {
-    bool known = kind >= RILLE_INVALID && kind <= RILLE_INTERNAL;
+    bool known = kind >= RILLE_INVALID && kind <= RILLE_DENIED;
     return make_error(known ? static_cast<ErrorKind>(kind) : ErrorKind::internal, message ? message : "",
                       hint ? hint : "");
   });
 }
 
 static_assert(RILLE_INTERNAL == static_cast<int>(ErrorKind::internal) &&
+              RILLE_DENIED == static_cast<int>(ErrorKind::denied) &&
               RILLE_STATE == static_cast<int>(ErrorKind::state) &&
               RILLE_DIVERGENCE == static_cast<int>(ErrorKind::divergence));
 

@@ -122,6 +122,8 @@ struct rille_run : std::enable_shared_from_this<rille_run> {
   std::string id, script, name, source, directory;
   rille::Value args;
   rille_run_options options{};  // its texts belong to the caller
+  rille::host::Grants grants;   // given by the host program
+  bool grants_given = false;
   std::unique_ptr<rille::engine::Run> run;
   std::vector<rille::engine::Run*> children;  // active runs that the script has started, and their own
   std::unique_ptr<rille::capi::Bridge> bridge;

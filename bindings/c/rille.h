@@ -50,7 +50,8 @@ typedef struct rille_completion rille_completion;
 
 typedef enum rille_kind {
   RILLE_INVALID, RILLE_CONFIG, RILLE_AUTH, RILLE_QUOTA, RILLE_CAPACITY, RILLE_NETWORK, RILLE_TIMEOUT, RILLE_CANCELLED,
-  RILLE_BUDGET, RILLE_STATE, RILLE_IO, RILLE_INTEGRITY, RILLE_DEVICE, RILLE_MEMORY, RILLE_DIVERGENCE, RILLE_INTERNAL
+  RILLE_BUDGET, RILLE_STATE, RILLE_IO, RILLE_INTEGRITY, RILLE_DEVICE, RILLE_MEMORY, RILLE_DIVERGENCE, RILLE_INTERNAL,
+  RILLE_DENIED
 } rille_kind;
 
 /* Never returns NULL: if memory is exhausted, it returns a reserved error. message, hint: NULL means "". */
@@ -122,7 +123,7 @@ RILLE_API void rille_interrupt(rille_runtime *runtime);
 
 typedef enum rille_rules {
   RILLE_RULES_WORKFLOW, /* deterministic; io, os and other effects only in steps; journaled, can be resumed */
-  RILLE_RULES_OPEN      /* io and os are allowed everywhere; only leases are journaled; cannot be resumed */
+  RILLE_RULES_OPEN      /* io, os, require "ffi" everywhere, as far as granted; only leases are journaled; no resume */
 } rille_rules;
 
 typedef enum rille_state {
@@ -150,6 +151,11 @@ typedef struct rille_run_options {
   int64_t cpu_ms;               /* of Lua in total, over all fibers and child runs: `timeout` */
   int64_t output_bytes;         /* of print: `quota` */
   int64_t fibers_max;           /* at a time: `quota` */
+  /* What the run and its child runs may reach, as a JSON object: {"read": ["/data"], "network": ["example.org"]}, or
+     {"all": true}. Anything else fails with `denied`. docs/manual/grants.md lists the grants. NULL: nothing is granted;
+     on resume: what the run began with, while other grants hold until it is resumed again. With a struct_size from
+     before this member, and no grants in the journal, everything is granted. */
+  const char *grants;
 } rille_run_options;
 
 RILLE_API void rille_run_options_init(rille_run_options *options, size_t struct_size); /* [T] */

@@ -1,6 +1,7 @@
 // rille_run: one run of a script, started from the script's text or resumed from the journal.
 #include <fmt/format.h>
 
+#include <cstddef>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -39,6 +40,9 @@ host::HostOptions host_options(const rille_run& r) {
   o.limits.cpu_ms = r.options.cpu_ms;
   o.limits.output_bytes = r.options.output_bytes;
   o.limits.fibers_max = r.options.fibers_max;
+  o.grants = r.grants;
+  o.under_limits =
+      o.memory_limit_bytes > 0 || o.limits.any() || r.options.spend_micros >= 0 || r.options.leases_max >= 0;
   o.spent = r.spent;
   o.full_tracebacks = rt->full_tracebacks;
   o.script_directory = r.directory;
@@ -160,7 +164,10 @@ void watch_wall(rille_run* r) {
 Async<Value> perform(rille_run* r) {
   RILLE_CO_TRY(r->run, co_await begin(r));
   r->host->bind_run(*r->run);
+  if (!r->resumed || !r->grants_given) { RILLE_CO_TRY(r->grants, host::settle_grants(*r->run, r->grants)); }
+  r->host->grant(r->grants);
   engine::RunLimits limits;
+  limits.may_connect = r->host->may_connect();
   limits.spend_micros = r->options.spend_micros;
   limits.leases_max = r->options.leases_max;
   r->run->limit(limits);
@@ -194,6 +201,18 @@ Result<> check_options(const rille_run_options& o) {
   return {};
 }
 
+// A host program that was built before there were grants has all.
+Result<> read_grants(rille_run& r, const rille_run_options* given) {
+  const bool older = given && given->struct_size < offsetof(rille_run_options, grants) + sizeof given->grants;
+  r.grants_given = r.options.grants != nullptr;
+  if (older) r.grants = host::Grants::everything();
+  if (!r.grants_given) return {};
+  RILLE_TRY(const Value value, Value::from_json(r.options.grants));
+  RILLE_TRY(r.grants, host::Grants::parse(value));
+  r.options.grants = nullptr;  // the caller's memory
+  return {};
+}
+
 Result<std::shared_ptr<rille_run>> new_run(rille_runtime* rt, const rille_run_options* given) {
   RILLE_CHECK(check_call(rt));
   if (rt->closed) return make_error(ErrorKind::state, "this runtime has been shut down", "create another");
@@ -201,6 +220,7 @@ Result<std::shared_ptr<rille_run>> new_run(rille_runtime* rt, const rille_run_op
   r->runtime = rt;
   RILLE_TRY(r->options, read_options(given, "rille_run_options", rille_run_options_init));
   RILLE_CHECK(check_options(r->options));
+  RILLE_CHECK(read_grants(*r, given));
   if (r->options.module_folder) r->directory = r->options.module_folder;
   if (r->options.args_json) {
     RILLE_TRY(r->args, Value::from_json(r->options.args_json));

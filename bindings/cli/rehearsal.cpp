@@ -5,6 +5,7 @@
 
 #include <filesystem>
 
+#include "bindings/cli/grants.hpp"
 #include "bindings/cli/runs.hpp"
 #include "bindings/host/program.hpp"
 #include "bindings/lua/open.hpp"
@@ -32,6 +33,7 @@ struct Stage {
 host::HostOptions rehearsal_host_options(const std::string& directory, const Rehearsal& what) {
   host::HostOptions o;
   o.rehearsal = what.unknown_calls_end_at_once ? host::Rehearsal::plan : host::Rehearsal::simulate;
+  o.grants = what.grants;
   o.script_directory = directory;
   o.open = lua::openers();
   return o;
@@ -80,6 +82,7 @@ Result<> set_up(Stage& s, const Rehearsal& what, const provider::sim::Options& w
   host::HostOptions options = rehearsal_host_options(fs::path(what.script).parent_path().string(), what);
   RILLE_TRY(s.host, host::LuaHost::create(*s.loop, std::move(options)));
   s.host->bind_run(*s.run);
+  s.host->grant(what.grants);
   return {};
 }
 
@@ -140,6 +143,7 @@ Result<Rehearsal> prepare_rehearsal(const App& app, const std::string& file, con
   if (!fs::is_regular_file(what.script, ec))
     return make_error(ErrorKind::invalid, fmt::format("there is no script '{}'", file), "check the path");
   RILLE_TRY(what.args, parse_script_arguments(words));
+  RILLE_TRY(what.grants, grants_of(what.script, {}));
   what.home = home.path();
   what.lessons = lessons_of(app.home, what.script);
   return what;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "bindings/cli/app.hpp"
+#include "bindings/host/grants.hpp"
 #include "runtime/workflow/engine/simulation.hpp"
 
 namespace rille::cli {
@@ -17,6 +18,7 @@ namespace rille::cli {
 struct Rehearsal {
   std::string script;  // absolute path of the script
   Value args;
+  host::Grants grants = host::Grants::everything();
   std::string home;  // RILLE_HOME of the rehearsed runs, a temporary folder; created on demand
   std::shared_ptr<const engine::Lessons> lessons;
   // whether a call whose duration is unknown takes no time; false: such a call is an error

@@ -7,10 +7,12 @@
 #include <sstream>
 
 #include "bindings/cli/command.hpp"
+#include "bindings/cli/grants.hpp"
 #include "bindings/cli/runs.hpp"
 #include "bindings/cli/session.hpp"
 #include "bindings/host/lua.hpp"
 #include "bindings/host/open.hpp"
+#include "bindings/host/program.hpp"
 #include "bindings/lua/open.hpp"
 #include "runtime/core/base/time.hpp"
 #include "runtime/core/base/units.hpp"
@@ -130,9 +132,10 @@ Exit finish_cancelled(Session& s) {
 
 // The command's arguments after the checks that need no engine.
 struct Checked {
-  std::string script;  // absolute path; "" for -e and for a resumed run
-  std::string edited;  // path given with --with; "": the script is not replaced
-  Value input;         // arguments of a new run
+  std::string script;                                // absolute path; "" for -e and for a resumed run
+  std::string edited;                                // path given with --with; "": the script is not replaced
+  Value input;                                       // arguments of a new run
+  host::Grants grants = host::Grants::everything();  // of a new run
   std::int64_t deadline_ms = 0;
 };
 
@@ -164,6 +167,7 @@ Result<Checked> check(const RunArguments& arguments) {
   if (arguments.resume.empty() && !arguments.code) {
     RILLE_TRY(out.script, script_at(arguments));
     RILLE_TRY(out.input, parse_script_arguments(arguments.script_arguments));
+    RILLE_TRY(out.grants, grants_of(out.script, arguments.grants));
   }
   if (!arguments.deadline.empty()) { RILLE_TRY(out.deadline_ms, read_deadline(arguments.deadline)); }
   return out;
@@ -222,6 +226,9 @@ Exit execute(Session& s, const RunArguments& arguments, const Checked& checked) 
   std::string directory = one_liner ? app.folder() : std::filesystem::path(checked.script).parent_path().string();
   std::vector<lua_CFunction> words;
   if (one_liner) words.push_back(lua::open_as_global);
+  Result<host::Grants> grants = host::settle_grants(*s.run, checked.grants);
+  if (!grants) return fail(app, grants.error());
+  s.grants = std::move(*grants);
   if (Result<> r = make_host(s, directory, one_liner ? host::Rules::open : host::Rules::workflow, words); !r)
     return fail(app, r.error());
   if (resumed && !one_liner && checked.edited.empty()) warn_if_edited(s, checked.script);
@@ -247,6 +254,8 @@ struct RunCommand final : Command {
     o.option("FILE", arguments.file, "the script").required();
     o.option("--tag", arguments.tag, "the budget that the run counts against, see `rille budget`");
     o.option("--deadline", arguments.deadline, "cancel the run after this time, e.g. 2h");
+    o.option("--grant", arguments.grants, "grant only this, and what other --grant name: read=DIR, network=HOST, ..")
+        .one_each();
     o.script_words(ScriptWords::after_file, arguments.script_arguments);
   }
   Exit run(App& app) override {

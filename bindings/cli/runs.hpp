@@ -17,8 +17,9 @@ struct RunArguments {
   std::string file;                 // the script's path; "" for -e
   std::optional<std::string> code;  // the argument of -e
   std::vector<std::string> script_arguments;
-  std::string tag;        // the tag whose budget pays for the run
-  std::string deadline;   // time limit of the run, "2h"; "": none
+  std::string tag;                  // the tag whose budget pays for the run
+  std::vector<std::string> grants;  // of --grant; none: as the file beside the script says, else everything
+  std::string deadline;             // time limit of the run, "2h"; "": none
   std::string resume;     // id of the run to resume; together with `code`: a session that the code continues and ends
   std::string with;       // path of a file that replaces the pinned script of the run `resume`
   std::string fork_from;  // a step's key: a new run is forked from the run `resume` at that key

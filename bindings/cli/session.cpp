@@ -81,6 +81,7 @@ host::HostOptions host_options(Session& s, const std::string& directory, host::R
   host::HostOptions o;
   o.rules = rules;
   o.full_tracebacks = s.app.trace;
+  o.grants = s.grants;
   o.memory_limit_bytes = host::default_memory_limit();
   o.script_directory = directory;
   o.on_interrupt = [&s] {
@@ -139,6 +140,12 @@ Result<> make_host(Session& s, const std::string& directory, host::Rules rules, 
   o.open.insert(o.open.end(), open.begin(), open.end());
   RILLE_TRY(s.host, host::LuaHost::create(*s.app.loop, std::move(o)));
   s.host->bind_run(*s.run);
+  s.host->grant(s.grants);
+  if (auto may_connect = s.host->may_connect()) {
+    engine::RunLimits limits;
+    limits.may_connect = std::move(may_connect);
+    s.run->limit(limits);
+  }
   s.interrupter.add(s.host.get());
   return {};
 }

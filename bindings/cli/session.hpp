@@ -31,6 +31,7 @@ struct Session {
   RunLog log;
   host::Interrupter interrupter{1 + child_runs_max};
   std::unique_ptr<engine::Run> run;
+  host::Grants grants = host::Grants::everything();
   std::unique_ptr<host::LuaHost> host;
   std::optional<Result<Value>> result;
   Interrupts* signals = nullptr;

@@ -85,6 +85,25 @@ int core_limited(lua_State* L) {
   return 1;
 }
 
+// may(how, name, [mode or what]): raises `denied` without the grant. Returns the path to open for a file.
+Result<int> core_may(lua_State* L) {
+  const Grants& grants = LuaHost::of(L).grants();
+  const std::string_view how = check_text(L, 1, "how");
+  const std::string name(check_text(L, 2, "a name"));
+  if (how == "env" || how == "process" || how == "kernels") {
+    RILLE_CHECK(how == "env" ? grants.env(name) : how == "process" ? grants.process(name) : grants.kernels(name));
+    return 0;
+  }
+  const std::string_view mode = lua_isnoneornil(L, 3) ? "r" : check_text(L, 3, "mode");
+  Result<std::string> path = how == "open"    ? grants.open(name, mode)
+                             : how == "entry" ? grants.write(name, Grants::Names::entry)
+                             : how == "write" ? grants.write(name)
+                                              : grants.read(name);
+  if (!path) return std::move(path).error();
+  push(L, *path);
+  return 1;
+}
+
 int core_open_rules(lua_State* L) {
   lua_pushboolean(L, LuaHost::of(L).options().rules == Rules::open);
   return 1;
@@ -253,10 +272,8 @@ Result<std::string> read_text(const std::string& path) {
 Result<int> core_read_source(lua_State* L) {
   LuaHost& host = LuaHost::of(L);
   std::string path(check_text(L, 1, "path"));
-  std::filesystem::path full = path;
-  if (full.is_relative() && !host.options().script_directory.empty())
-    full = std::filesystem::path(host.options().script_directory) / path;
-  auto load = [&] { return read_text(full.string()); };
+  RILLE_TRY(const std::string full, host.code_path(path));
+  auto load = [&] { return read_text(full); };
   RILLE_TRY(std::string source, host.has_run() ? host.control().pinned("file:" + path, load) : load());
   push(L, source);
   return 1;
@@ -311,6 +328,7 @@ void push_core(lua_State* L) {
                     {"did_you_mean", bind<core_did_you_mean>},
                     {"effects_allowed", core_effects_allowed},
                     {"open_rules", core_open_rules},
+                    {"may", bind<core_may>},
                     {"limited", core_limited},
                     {"check_stack", core_check_stack},
                     {"boxed", bind<core_boxed>},
@@ -378,7 +396,10 @@ void open_state(lua_State* L, const HostOptions& options) {
   get_registry(L, &key_parents);
   lua_pushlightuserdata(L, &key_await);
   load_ours(L, order_source, "=[rille.order]");
-  lua_call(L, 4, 4);
+  load_ours(L, reach_source, "=[rille.reach]");
+  get_registry(L, &key_core);
+  lua_call(L, 1, 1);
+  lua_call(L, 5, 4);
   set_registry(L, &key_run_fiber);
   set_registry(L, &key_shim);
   set_registry(L, &key_rille);

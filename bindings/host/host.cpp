@@ -92,6 +92,25 @@ void LuaHost::bind_run(engine::Run& run) {
   bind(run, run);
 }
 
+void LuaHost::grant(Grants grants) {
+  options_.grants = std::move(grants);
+  if (control_ && options_.grants.names_home()) options_.grants.set_home(control_->home());
+}
+
+std::function<Result<>(const std::string&, const std::string&)> LuaHost::may_connect() const {
+  if (options_.grants.is_everything()) return nullptr;
+  return [grants = options_.grants](const std::string& host, const std::string& port) {
+    return grants.connect("staging from a server", host, port);
+  };
+}
+
+Result<std::string> LuaHost::code_path(const std::string& path) const {
+  std::filesystem::path full = path;
+  if (full.is_relative() && !options_.script_directory.empty())
+    full = std::filesystem::path(options_.script_directory) / path;
+  return options_.grants.read_code(full.string(), options_.script_directory);
+}
+
 Fiber* LuaHost::find(FiberId id) {
   auto it = fibers_.find(id);
   return it == fibers_.end() ? nullptr : it->second.get();

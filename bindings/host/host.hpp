@@ -3,7 +3,8 @@
 // The destructor drops the work for which fibers still wait.
 //
 // Workflow rules (Rules::workflow) hold in durable runs outside of step bodies: no io, os, ffi, debug; deterministic
-// pairs, next, math.random and tostring. Rules::open, for sessions and agents, also allows io and os.
+// pairs, next, math.random and tostring. Rules::open, for sessions and agents, also allows io and os. Under both rules
+// whatever reaches out of the Lua state also needs a grant (grants.hpp); options.grants are everything unless set.
 //
 // JIT: the user's code is interpreted, because a hook cannot interrupt compiled code, unless options.jit or a comment
 // `-- rille: jit` in the first lines asks for compilation. Rille's Lua code is always compiled.
@@ -26,6 +27,7 @@
 #include "bindings/host/bind.hpp"
 #include "bindings/host/captured.hpp"
 #include "bindings/host/codec.hpp"
+#include "bindings/host/grants.hpp"
 #include "bindings/host/limits.hpp"
 #include "bindings/host/object.hpp"
 #include "bindings/host/random.hpp"
@@ -47,6 +49,8 @@ struct HostOptions {
   bool jit = false;              // compile the user's code to machine code too
   bool full_tracebacks = false;  // show Rille's Lua frames too (RILLE_TRACE=1)
   Limits limits;
+  Grants grants = Grants::everything();
+  bool under_limits = false;           // the host program has set a limit: native code, which knows none, is refused
   std::shared_ptr<Spending> spent;     // null: the host's own; a child run shares that of its parent
   std::string script_directory;        // folder where `require "x"` looks for x.lua; "": only Rille's modules are found
   std::function<void()> on_interrupt;  // called when arm_interrupt() has interrupted Lua code
@@ -130,6 +134,13 @@ class LuaHost final : public Guest {
   Fiber* current() { return current_; }  // null if no fiber is running
   Fiber* find(FiberId id);
   Completion completion(Fiber& fiber);  // ends the fiber's current suspension
+  const Grants& grants() const { return options_.grants; }
+  // Replaces the grants; call before code runs, after bind_run.
+  void grant(Grants grants);
+  // For the run's limits: the same check for each connection of staging; null if every connection is granted.
+  std::function<Result<>(const std::string& host, const std::string& port)> may_connect() const;
+  // The path to open for a file with code: such a file beside the script needs no grant.
+  Result<std::string> code_path(const std::string& path) const;
   // Whether io, os and other effects are allowed at this point.
   bool effects_allowed() const { return options_.rules == Rules::open || (current_ && !current_->step.empty()); }
   FunctionRef keep_function(lua_State* L, int index);  // keeps the function until a fiber that runs it has ended
@@ -245,5 +256,10 @@ class Entry {
   bool outermost_;
   std::optional<WithBudget> limits_;
 };
+
+// The path that may be opened for reading.
+inline Result<std::string> may_read(lua_State* L, std::string_view path, Grants::Names names = Grants::Names::file) {
+  return LuaHost::of(L).grants().read(std::string(path), names);
+}
 
 }  // namespace rille::host

@@ -22,6 +22,7 @@ struct Limits {
   std::int64_t fibers_max = 0;    // at a time
   // Whether the script's Lua must be interruptible at any instruction, which compiled code is not.
   bool timed() const { return slice_ms > 0 || wall_ms > 0 || cpu_ms > 0; }
+  bool any() const { return timed() || output_bytes > 0 || fibers_max > 0; }
 };
 
 // What a run and its child runs have used so far. Host's thread only.

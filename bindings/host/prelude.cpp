@@ -1,13 +1,13 @@
 // Lua code that makes the environment of user code: coroutines that pass awaits to the host, require, print and
 // loaders, tostring without addresses, io and os that are checked against the rules, strict globals; order.cpp provides
-// pairs, next and table.sort. Runs once per Lua state with the functions of core.cpp; returns the user's globals and
-// the `rille` table.
+// pairs, next and table.sort, reach.cpp the functions of io and os. Runs once per Lua state with the functions of
+// core.cpp; returns the user's globals and the `rille` table.
 #include "bindings/host/prelude.hpp"
 
 namespace rille::host {
 
 const char* const prelude_source = R"lua(
-local core, parents, AWAIT, order = ...
+local core, parents, AWAIT, order, reach = ...
 local raw = { next = next, tostring = tostring, format = string.format, sort = core.sort, type = type, xpcall = xpcall,
   rep = string.rep, insert = table.insert }
 local type, rawget, rawset, setmetatable, getmetatable, select, error = type, rawget, rawset, setmetatable,
@@ -17,6 +17,7 @@ local running, resume, yield, create, status = coroutine.running, coroutine.resu
 local raise, check_stack = core.raise, core.check_stack
 local behind = {}  -- the sealed table that scripts see -> our module
 local pairs, next, sort = order(core, behind)
+local may = core.may
 
 -- Await ---------------------------------------------------------------------------------------------------------------
 
@@ -231,7 +232,7 @@ local store = {
   unpack = unpack, xpcall = xpcall, _VERSION = _VERSION,
   next = next, pairs = pairs, tostring = tostring, print = print,
   string = strings, table = tables, math = maths, coroutine = coroutines, bit = bit,
-  io = gated("io", copy(io)), os = gated("os", copy(os, { "exit", "setlocale" })),
+  io = gated("io", reach.io(copy(io))), os = gated("os", reach.os(copy(os, { "exit", "setlocale" }))),
   debug = { traceback = traceback },
   collectgarbage = function(what)
     if what == nil or what == "collect" or what == "count" or what == "step" then
@@ -325,6 +326,7 @@ local function require(name)
       raise("state", raw.format("'%s' is not available under a limit of time", name),
         "the host program has set slice_ms, wall_ms or cpu_ms: what is compiled or native could not be ended")
     end
+    may("kernels", raw.format("require %q", name))  -- each reaches the memory of the process
     loaded[name] = core.raw_require(name)
     return loaded[name]
   end

@@ -37,9 +37,29 @@ Result<std::unique_ptr<engine::Program>> load_program(Loop& loop, HostOptions op
   options.script_directory = std::filesystem::path(script).parent_path().string();
   RILLE_TRY(std::unique_ptr<LuaHost> host, LuaHost::create(loop, std::move(options)));
   host->bind_run(run);
+  RILLE_CHECK(
+      settle_grants(run, host->grants()));  // the child has what the parent has now, and its own resume the same
+  host->grant(host->grants());
+  if (auto may_connect = host->may_connect()) {
+    engine::RunLimits limits;
+    limits.may_connect = std::move(may_connect);
+    run.limit(limits);
+  }
   auto program = std::make_unique<LuaProgram>(std::move(host), interrupter);
   RILLE_CHECK(program->load(script));
   return std::unique_ptr<engine::Program>(std::move(program));
+}
+
+Result<Grants> settle_grants(engine::RunControl& run, const Grants& given) {
+  constexpr const char* where = ":grants";  // among the run's sources; no module and no file has this name
+  const bool all = given.is_everything();
+  Result<std::string> stored = run.pinned(where, [&]() -> Result<std::string> {
+    if (!all) return given.to_value().to_json();
+    return make_error(ErrorKind::state, "the run has all grants");
+  });
+  if (!stored) return all ? Result<Grants>(given) : Result<Grants>(std::move(stored).error());
+  RILLE_TRY(const Value value, Value::from_json(*stored));
+  return Grants::parse(value);
 }
 
 std::function<void()> interrupt_child(std::function<void()> interrupt, engine::RunControl& parent,

@@ -6,10 +6,15 @@
 
 namespace rille::host {
 
-// `options` come from the parent's host; `require` looks in the script's folder. `interrupter` and `run` must outlive
-// the program. Error `quota`: `interrupter` has no free slot.
+// `options` come from the parent's host, and with them the grants, which are stored with the child as well; `require`
+// looks in the script's folder. `interrupter` and `run` must outlive the program. Error `quota`: `interrupter` has no
+// free slot.
 Result<std::unique_ptr<engine::Program>> load_program(Loop& loop, HostOptions options, Interrupter& interrupter,
                                                       engine::Run& run, const std::string& script);
+
+// The grants that the run began with, from its journal; a new run's are `given`, which are stored there. Nothing is
+// stored for a run with all grants: resumed, it has all again.
+Result<Grants> settle_grants(engine::RunControl& run, const Grants& given);
 
 // Returns an interrupt handler that calls `interrupt` and also cancels the child run, because the parent cannot pass on
 // its cancellation while the child computes.

@@ -234,6 +234,7 @@ end
 ---@mark durable
 ---@async
 ---@error invalid an unknown option, contradictory bounds, not a cluster
+---@error denied as `rille.rent`
 ---@example
 ---rille.autoscale(gang, { above = 0.8, below = 0.3, cooldown_out = 300, cooldown_in = 600, min = 1, max = 8 })
 function autoscale.run(cluster, options)

@@ -108,6 +108,7 @@ function Communicator:average_gradients(parameters) end
 ---@error invalid color or key is not a whole number
 ---@error state inside a compiled function
 ---@error network the first rank of the group cannot be reached
+---@error denied without a grant of the host of a group's first rank (network)
 ---@example
 --- local half = comm:split(comm.rank % 2)                       -- even and odd ranks
 --- local some = comm:split(comm.rank < 2 and 1 or nil)          -- ranks 0 and 1; nil at the others

@@ -209,6 +209,7 @@ function Device:check_numbers(fn, ...) end
 ---@async
 ---@error invalid it does not compile (code "kernel_compile"): the message begins with the script's line
 ---@error device there is no NVRTC, or no C++ compiler
+---@error denied without the grant `kernels`, or of the file (read); on the CPU also if the run has limits
 ---@example
 --- local kernel = dev:kernel [[
 ---   __global__ void double_all(int n, float* x) {
@@ -225,6 +226,7 @@ function Device:kernel(source, options) end
 ---@mark ephemeral
 ---@async
 ---@error io the file cannot be read
+---@error denied without the grant `kernels`, or of the file (read); on the CPU also if the run has limits
 function Device:kernel_file(path, options) end
 
 --- Waits until all requested work has run, on all streams.

@@ -30,6 +30,7 @@ local Instance = {}
 ---@error io the source cannot be read
 ---@error integrity its SHA-256 differs from the expected one
 ---@error network the address or the instance cannot be reached
+---@error denied without a grant to read the path, or of the server (network); on this machine without `process`
 ---@example
 --- box:stage("corpus.txt", "corpus")
 function Instance:stage(from, to, options) end
@@ -43,6 +44,7 @@ function Instance:stage(from, to, options) end
 ---@async
 ---@error io the target cannot be written, or the instance has no file of that name
 ---@error network the instance cannot be reached
+---@error denied without a grant to write the target; on this machine without `process`
 ---@example
 --- box:get("checkpoints/latest", "out/")
 function Instance:get(from, to, options) end
@@ -64,6 +66,7 @@ function Instance:get(from, to, options) end
 ---@error invalid the function captures something that cannot be sent
 ---@error timeout the call took longer than its limit
 ---@error network the instance cannot be reached
+---@error denied without a grant of a secret's variable (env); on this machine without `process`
 ---@example
 --- local sum = box:call("add", { args = { 2, 3 } }, function(args) return args[1] + args[2] end)
 function Instance:call(name, options, fn) end
@@ -86,6 +89,7 @@ function Instance:call(name, options, fn) end
 ---@error state the program failed, unless `check = false`
 ---@error timeout the program took longer than its limit
 ---@error config the container's image could not be started, or the instance has no docker and no podman
+---@error denied without a grant of a secret's variable (env); on this machine without `process`
 ---@example
 --- box:exec("version", { argv = { "python3", "--version" } })
 function Instance:exec(name, options) end
@@ -115,6 +119,7 @@ function Instance:release() end
 ---@error capacity never raised: it waits until a machine is available, or the lease's `ttl` has passed
 ---@error budget another machine would exceed a budget
 ---@error state the lease is released, or its `ttl` has passed
+---@error denied without a grant of the provider
 ---@example
 --- box:replace { region = "eu-west-1" }
 function Instance:replace(options) end

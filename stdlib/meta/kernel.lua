@@ -45,6 +45,7 @@ function Kernel:suggest_block() end
 ---@async
 ---@error invalid it does not compile for a GPU (code "kernel_compile"), or there is no such architecture
 ---@error device there is no NVRTC
+---@error denied without the grant `kernels`
 function Kernel:cubin(arch) end
 
 return Kernel

@@ -43,6 +43,7 @@ function rille.devices() end
 ---@error auth another token
 ---@error network the address cannot be used for listening, or a rank was lost
 ---@error device on a GPU: there is no NCCL
+---@error denied without a grant of the address (network)
 ---@example
 --- local comm = rille.communicator { rank = args.rank, world = 2, address = "127.0.0.1:29500" }
 function rille.communicator(options) end
@@ -77,6 +78,7 @@ function rille.args(defaults) end
 ---@error capacity nothing suitable is available at present
 ---@error budget the run's budget does not cover it
 ---@error invalid an unknown option or a bad value
+---@error denied without a grant of the provider; this machine also needs `process`
 ---@example
 --- local box = rille.rent("trainer", { gpu = "A100", spot = true, max_price = 2.50, ttl = "6h" })
 function rille.rent(name, options) end
@@ -135,6 +137,7 @@ function rille.rent(name, options) end
 ---@async
 ---@nodiscard
 ---@error budget the run's budget does not cover it
+---@error denied without a grant of the provider; this machine also needs `process`
 ---@example
 --- local box, err = rille.try_rent("big", { gpu = "H100:8" })
 --- if not box then print("no capacity: " .. err.message) end
@@ -151,6 +154,7 @@ function rille.try_rent(name, options) end
 ---@mark durable
 ---@async
 ---@error invalid an unknown field of the query, or a workload that was never measured
+---@error denied without a grant of the provider
 ---@example
 --- print(rille.offers { gpu = "A100:8", interconnect = "nvswitch", rank = "price_per_tflop" })
 function rille.offers(query) end
@@ -165,6 +169,7 @@ function rille.offers(query) end
 ---@mark durable
 ---@async
 ---@error invalid an unknown field of the query, or an unknown provider
+---@error denied without a grant of the provider
 ---@example
 --- print(rille.price_history { gpu = "A100", since = "7d" })
 function rille.price_history(query) end
@@ -178,6 +183,7 @@ function rille.price_history(query) end
 ---@mark durable
 ---@async
 ---@error invalid an unknown field of the query, or an unknown provider
+---@error denied without a grant of the provider
 ---@example
 --- for _, quota in ipairs(rille.quotas { provider = "aws" }) do print(quota.region, quota.name, quota.limit) end
 function rille.quotas(query) end
@@ -243,6 +249,7 @@ function rille.leave() end
 ---@param options rille.BudgetOptions the limit
 ---@mark durable
 ---@error invalid an unknown option or an impossible amount
+---@error denied without a grant of the address (network), or of the variable (env), of `alert_url`
 ---@example
 --- rille.budget { limit = 5.00, alert = 0.8 }
 function rille.budget(options) end

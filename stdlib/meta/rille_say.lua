@@ -62,6 +62,6 @@ function rille.error(fields) end
 --- What kind of failure an error is.
 ---@alias rille.ErrorKind
 ---| "invalid"|"config"|"auth"|"quota"|"capacity"|"network"|"timeout"|"cancelled"
----| "budget"|"state"|"io"|"integrity"|"device"|"memory"|"divergence"|"internal"
+---| "budget"|"state"|"io"|"integrity"|"device"|"memory"|"divergence"|"internal"|"denied"
 
 return rille

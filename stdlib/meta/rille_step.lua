@@ -20,6 +20,7 @@ local rille = {}
 ---@error timeout the code is `step_timeout`: an attempt, or all of them, took too long
 ---@error divergence a resumed script asks for another step than the journal has at this place
 ---@error invalid the body returned something that cannot be recorded
+---@error denied without grants to read and write the file `db`
 ---@example
 --- local id = rille.step("register", { retry = 3 }, function(attempt)
 ---   return register_model("demo")

@@ -68,6 +68,7 @@ function rille.pool(name, options, fn) end
 ---@error invalid there is no such file, or its text cannot be compiled
 ---@error state the id belongs to a run of another script or with other arguments; or this code is on an agent
 ---@error quota too many runs are active in this process
+---@error denied the script is not beside this one, and there is no grant to read it
 ---@example
 --- -- fragment
 --- local score = rille.run("eval.lua", { model = "out/model" })

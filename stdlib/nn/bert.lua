@@ -75,6 +75,7 @@ end
 ---@return Module
 ---@mark ephemeral
 ---@error state the file has other names or shapes, or is of a model with more layers or more in a layer
+---@error denied without a grant to read `weights`
 local function bert(options)
   local o = tools.options("rille.nn.bert", options, { layers = 12, heads = 12, width = 768, context = 512,
     vocab = 30522, dropout = 0.1, attention_dropout = false, weights = false, seed = 0 }, { "layers", "heads", "width",

@@ -33,6 +33,7 @@ end
 ---@return Module
 ---@mark ephemeral
 ---@error state the file has other names or shapes, or is of a model with more layers or more in a layer
+---@error denied without a grant to read `weights`
 local function gpt2(options)
   local size = sizes[options and options.size or "124M"]
   if not size then

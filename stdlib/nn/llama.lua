@@ -126,6 +126,7 @@ end
 ---@return Module
 ---@mark ephemeral
 ---@error state the file has other names or shapes, or is of a model with more layers or more in a layer
+---@error denied without a grant to read `weights`
 local function llama(options)
   local o = tools.options("rille.nn.llama", options, { kv_heads = false, head_width = false, hidden = false,
     eps = 1e-5, rope_base = 10000, rope_scaling = false, tied = false, weights = false, seed = 0 },

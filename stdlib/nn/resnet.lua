@@ -77,6 +77,7 @@ end
 ---@return Module
 ---@mark ephemeral
 ---@error state the file has other names or shapes, or is of a model with more layers or more in a layer
+---@error denied without a grant to read `weights`
 local function resnet(options)
   local o = tools.options("rille.nn.resnet", options, { depth = 50, classes = 1000, channels = 3, width = 64,
     weights = false, seed = 0, zero_init_residual = false }, { "depth", "classes", "channels", "width" })

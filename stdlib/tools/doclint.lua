@@ -5,7 +5,7 @@ local M = {}
 
 local kinds = {}
 for kind in ([[invalid config auth quota capacity network timeout cancelled budget state io integrity device memory
-  divergence internal]]):gmatch("%S+") do kinds[kind] = true end
+  divergence internal denied]]):gmatch("%S+") do kinds[kind] = true end
 
 local function function_problems(f, marks, problem)
   if f.summary == "" then problem("has no summary") end

@@ -70,6 +70,7 @@ int main(int argc, char** argv) {
   rille_run_options options;
   rille_run_options_init(&options, sizeof options);
   options.args_json = argv[2];
+  options.grants = R"({"all": true})";
   rille_run* run = nullptr;
   check(rille_run_from_file(runtime, argv[1], &options, &run));
   check(rille_run_start(run));

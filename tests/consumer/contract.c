@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <rille.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -184,6 +185,7 @@ static void test_limits(rille_runtime* rt) {
   rille_run_free(run);
   rille_run_options_init(&options, sizeof options);
   options.leases_max = 0;
+  options.grants = "{\"providers\": [\"local\"], \"process\": true}";
   run = prepare(rt, "require('rille').rent('box', { provider = 'local' })", &options);
   ok(rille_run_start(run));
   fails(rt, run, RILLE_QUOTA);
@@ -191,6 +193,55 @@ static void test_limits(rille_runtime* rt) {
   rille_run_options_init(&options, sizeof options);
   options.wall_ms = -1;
   refused(rille_run_from_source(rt, "x.lua", "", 0, &options, &run), RILLE_INVALID, "wall_ms = -1");
+}
+
+static void finishes(rille_run* run, const char* result) {
+  ok(rille_run_start(run));
+  ok(rille_run_wait(run, -1));
+  if (rille_run_error(run)) fprintf(stderr, "%s\n", rille_error_to_json(rille_run_error(run)));
+  CHECK(rille_run_state(run) == RILLE_RUN_DONE && strcmp(rille_run_result(run, NULL), result) == 0);
+  rille_run_free(run);
+}
+
+static const rille_error* denied(rille_runtime* rt, rille_run_options* options, const char* source) {
+  rille_run* run = prepare(rt, source, options);
+  ok(rille_run_start(run));
+  const rille_error* error = fails(rt, run, RILLE_DENIED);
+  CHECK(strcmp(rille_error_kind_name(error), "denied") == 0);
+  return error; /* of a run whose handle is kept until the runtime ends */
+}
+
+/* Nothing is granted unless the host says so; a host that knows no grants has what it had. */
+static void test_grants(rille_runtime* rt) {
+  static const char source[] =
+      "return require('rille').step('read', { retry = 1 }, function() "
+      "return io.open('/dev/null') ~= nil end)";
+  rille_run_options options;
+  rille_run* run = NULL;
+  rille_run_options_init(&options, sizeof options);
+  const rille_error* error = denied(rt, &options, source);
+  CHECK(strstr(rille_error_message(error), "reading /dev/null needs the grant read = \"/dev\""));
+  CHECK(strcmp(rille_error_code(error), "read") == 0);
+  denied(rt, NULL, source);
+  options.rules = RILLE_RULES_OPEN;
+  denied(rt, &options, "return io.open('/dev/null')");
+  denied(rt, &options, "return require('string.buffer')");
+  options.grants = "{\"read\": [\"/dev\"], \"kernels\": true}";
+  finishes(prepare(rt, "return io.open('/dev/null') ~= nil", &options), "true");
+  rille_run_options_init(&options, sizeof options);
+  options.grants = "{\"read\": [\"/dev\"]}";
+  finishes(prepare(rt, source, &options), "true");
+  options.grants = "{\"raed\": [\"/dev\"]}";
+  refused(rille_run_from_source(rt, "x.lua", "", 0, &options, &run), RILLE_INVALID, "there is no grant 'raed'");
+  options.grants = "{";
+  refused(rille_run_from_source(rt, "x.lua", "", 0, &options, &run), RILLE_INVALID, "");
+  rille_run_options_init(&options, offsetof(rille_run_options, grants));
+  finishes(prepare(rt, source, &options), "true");
+  /* kernels on the CPU know no limit, even if they are granted */
+  rille_run_options_init(&options, sizeof options);
+  options.grants = "{\"all\": true}", options.memory_bytes = 64 << 20;
+  error = denied(rt, &options, "require('rille').device('cpu'):kernel('__global__ void k(float* x) {}')");
+  CHECK(strstr(rille_error_message(error), "cannot run under limits"));
 }
 
 static void* interrupt_soon(void* rt) {
@@ -256,6 +307,53 @@ static void test_resume(const char* folder) {
   rille_destroy(rt);
 }
 
+/* Starts a run that stops in app.forever, resumes it in a new runtime, and gives the run, which then reads /dev/null.
+ */
+static rille_run* interrupted(rille_runtime** rt, const char* folder, const char* began, const char* resumed) {
+  static const char source[] =
+      "require('app').forever() return require('rille').step('read', { retry = 1 }, function() "
+      "return io.open('/dev/null') ~= nil end)";
+  rille_run_options options;
+  rille_run_options_init(&options, sizeof options);
+  options.grants = began;
+  *rt = create(folder, "granted");
+  rille_run* run = prepare(*rt, source, &options);
+  char id[128];
+  snprintf(id, sizeof id, "%s", rille_run_id(run));
+  ok(rille_run_start(run));
+  while (!kept) ok(rille_turn(*rt, 1, NULL));
+  rille_destroy(*rt);
+  rille_completion_reject(kept, NULL);
+  kept = NULL;
+  *rt = create(folder, "granted");
+  options.grants = resumed;
+  ok(rille_run_resume(*rt, id, &options, &run));
+  ok(rille_run_start(run));
+  while (!kept) ok(rille_turn(*rt, 1, NULL));
+  rille_completion_resolve(kept, NULL, 0);
+  kept = NULL;
+  ok(rille_run_wait(run, -1));
+  return run;
+}
+
+static void test_grants_resumed(const char* folder) {
+  static const struct {
+    const char *began, *resumed;
+    int reads;
+  } cases[] = {{"{\"read\": [\"/dev\"]}", NULL, 1},
+               {NULL, NULL, 0},
+               {NULL, "{\"read\": [\"/dev\"]}", 1},
+               {"{\"read\": [\"/dev\"]}", "{}", 0}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
+    rille_runtime* rt = NULL;
+    rille_run* run = interrupted(&rt, folder, cases[i].began, cases[i].resumed);
+    if (cases[i].reads) CHECK(rille_run_state(run) == RILLE_RUN_DONE && !strcmp(rille_run_result(run, NULL), "true"));
+    else CHECK(rille_run_error(run) && rille_error_kind(rille_run_error(run)) == RILLE_DENIED);
+    ok(rille_shutdown(rt, 1000));
+    rille_destroy(rt);
+  }
+}
+
 static void* on_wrong_thread(void* rt) {
   refused(rille_turn(rt, 0, NULL), RILLE_STATE, "another thread");
   return NULL;
@@ -290,9 +388,11 @@ int main(void) {
   test_two_runtimes(a, b);
   test_errors(a);
   test_limits(a);
+  test_grants(a);
   test_interrupts(b);
   test_misuse(a);
   test_resume(folder);
+  test_grants_resumed(folder);
   ok(rille_shutdown(a, 5000));
   rille_run* late = NULL;
   refused(rille_run_from_source(a, "x.lua", "", 0, NULL, &late), RILLE_STATE, "shut down");

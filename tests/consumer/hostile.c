@@ -16,6 +16,7 @@ enum { wall_ms = 2000, late_ms = wall_ms + 250, given_up_ms = wall_ms + 4000 /* 
 #define SPIN "local function spin() while true do end end "
 #define RILLE "local rille = require 'rille' " SPIN
 
+#define STEP(code) "return require('rille').step('x', { retry = 1 }, function() " code " end)"
 #define DOUBLES "local t = {} for i = 1, 60 do t = { t, t } end "
 
 /* What each must end with: an error of that kind, or ANY, or NONE for one that is harmless and may end well. */
@@ -215,6 +216,40 @@ static const struct {
      ANY},
     {"prints", "while true do print(('x'):rep(1e4)) end", ANY},
     {"logs", RILLE "while true do rille.log('x') end", ANY},
+    {"reads a file", STEP("io.open('/etc/passwd')"), RILLE_DENIED},
+    {"reads a file by ..", STEP("io.open('/tmp/../etc/passwd')"), RILLE_DENIED},
+    {"reads a file by /proc", STEP("io.open('/proc/self/root/etc/passwd')"), RILLE_DENIED},
+    {"reads its memory", STEP("io.open('/proc/self/mem')"), RILLE_DENIED},
+    {"reads the input", STEP("io.read()"), RILLE_DENIED},
+    {"writes to the output", STEP("io.stdout:write('x')"), RILLE_DENIED},
+    {"closes the output", STEP("io.close()"), RILLE_DENIED},
+    {"writes a file", STEP("io.open('/etc/x', 'w')"), RILLE_DENIED},
+    {"renames a file", STEP("os.rename('/etc/passwd', '/tmp/x')"), RILLE_DENIED},
+    {"reads the environment", STEP("os.getenv('HOME')"), RILLE_DENIED},
+    {"runs a program", STEP("os.execute('sleep 30')"), RILLE_DENIED},
+    {"runs a program, caught",
+     "local f = require('rille').step pcall(f, 'x', { retry = 1 }, function() "
+     "os.execute('sleep 30') end) error('went on')",
+     RILLE_INVALID},
+    {"opens a pipe", STEP("io.popen('sleep 30')"), RILLE_DENIED},
+    {"loads a file", "loadfile('/etc/passwd')", RILLE_DENIED},
+    {"runs another script", RILLE "rille.run('/etc/passwd')", RILLE_DENIED},
+    {"reads as data", RILLE "rille.data.bytes('/etc/passwd', { context = 8, batch = 1 })", RILLE_DENIED},
+    {"reads as tokens", "require('rille.native').tokens('/etc', '', { context = 8 })", RILLE_DENIED},
+    {"reads as tensors", "require('rille.native').tensors_open('/etc/passwd')", RILLE_DENIED},
+    {"writes as tensors",
+     RILLE "rille.data.save_tensors('/etc/x.safetensors', { x = rille.device('cpu'):zeros { 1 } })", RILLE_DENIED},
+    {"opens a database", RILLE "rille.step('x', { effect = 'tx', db = '/etc/x.db' }, function() end)", RILLE_DENIED},
+    {"compiles C++", RILLE "rille.device('cpu'):kernel('__global__ void k(float* x) { __builtin_trap(); }')",
+     RILLE_DENIED},
+    {"rents this machine", RILLE "rille.rent('x', { provider = 'local' })", RILLE_DENIED},
+    {"listens", RILLE "rille.communicator { rank = 0, world = 2, address = '0.0.0.0:29511', token = 't' }",
+     RILLE_DENIED},
+    {"listens by a native",
+     "local n, r = require('rille.native'), require('rille') "
+     "n.ranks_group(r.communicator { rank = 0, world = 1 }, 0, 2, '0.0.0.0:29511')",
+     RILLE_DENIED},
+    {"calls a web hook", RILLE "rille.budget { limit = 1, alert_url = 'https://example.org/?secret' }", RILLE_DENIED},
 };
 
 static int64_t now_ms(void) {
@@ -229,6 +264,7 @@ static rille_run_options limits(void) {
   rille_run_options o;
   rille_run_options_init(&o, sizeof o);
   o.memory_bytes = 64 << 20, o.slice_ms = 200, o.wall_ms = wall_ms, o.print = drop;
+  o.grants = "{\"write\": [\"/tmp\"]}"; /* the least for io.tmpfile */
   return o;
 }
 

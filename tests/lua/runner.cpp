@@ -9,6 +9,7 @@
 #include <fstream>
 
 #include "bindings/host/host.hpp"
+#include "bindings/host/open.hpp"
 #include "bindings/lua/open.hpp"
 #include "runtime/workflow/engine/engine.hpp"
 
@@ -42,6 +43,20 @@ int report(const Result<Value>& result, const Outcome& seen) {
   return seen.failed ? 1 : 0;
 }
 
+// set_grants(JSON): for tests of what needs which grant
+Result<int> set_grants(lua_State* L) {
+  RILLE_TRY(Value value, Value::from_json(host::check_text(L, 1, "grants")));
+  RILLE_TRY(host::Grants grants, host::Grants::parse(value));
+  host::LuaHost::of(L).grant(std::move(grants));
+  return 0;
+}
+
+int open_grants(lua_State* L) {
+  lua_pushcfunction(L, host::bind<set_grants>);
+  host::set_global(L, "set_grants");
+  return 0;
+}
+
 Result<Value> run_file(const std::string& file, bool durable, const std::string& home, Outcome& seen) {
   RILLE_TRY(std::unique_ptr<Loop> loop, Loop::create());
   engine::RunHooks hooks;
@@ -69,6 +84,7 @@ Result<Value> run_file(const std::string& file, bool durable, const std::string&
   host::HostOptions options;
   options.rules = durable ? host::Rules::workflow : host::Rules::open;
   options.open = lua::openers();
+  options.open.push_back(open_grants);
   options.full_tracebacks = std::getenv("RILLE_TRACE") != nullptr;
   RILLE_TRY(std::unique_ptr<host::LuaHost> host, host::LuaHost::create(*loop, options));
   host->bind_run(*run);

@@ -31,6 +31,7 @@ Option& Option::between(int least, int most) { return option_.check(CLI::Range(l
 Option& Option::at_least(double least) { return option_.check(number_from(least, false)), *this; }
 Option& Option::above(double bound) { return option_.check(number_from(bound, true)), *this; }
 Option& Option::separated_by_commas() { return option_.delimiter(','), *this; }
+Option& Option::one_each() { return option_.allow_extra_args(false), *this; }
 Option& Option::shows_default() { return option_.capture_default_str(), *this; }
 Option& Option::needs(const Option& other) { return option_.needs(&other.option_), *this; }
 Option& Option::excludes(const Option& other) { return option_.excludes(&other.option_), *this; }

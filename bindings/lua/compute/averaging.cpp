@@ -70,6 +70,7 @@ Result<int> ranks_listen(lua_State* L) {
     at.port = 0;
   }
   if (at.host.empty()) at.host = "127.0.0.1";
+  RILLE_CHECK(LuaHost::of(L).grants().connect("comm:split", at.host, ""));
   RILLE_TRY(auto fd, collective::listen_at(at));
   at.port = collective::local_address(fd.get()).port;
   push_object(L, Listener{std::make_shared<collective::Fd>(std::move(fd))});

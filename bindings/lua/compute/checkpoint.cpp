@@ -143,7 +143,8 @@ Result<int> write(lua_State* L) {
   Snapshot& s = check_object<Snapshot>(L, 1, "snapshot");
   LuaHost& host = LuaHost::of(L);
   Plan plan;
-  plan.root = option_text(L, 2, "directory").value_or("checkpoints");
+  const std::string directory = option_text(L, 2, "directory").value_or("checkpoints");
+  RILLE_TRY(plan.root, host.grants().write(directory, Grants::Names::tree));
   plan.step = static_cast<std::int64_t>(option_number(L, 2, "step").value_or(0));
   plan.keep.keep = static_cast<int>(option_number(L, 2, "keep").value_or(3));
   plan.keep.every = static_cast<std::int64_t>(option_number(L, 2, "keep_every").value_or(0));
@@ -214,15 +215,16 @@ int push_stored(lua_State* L, Stored stored) {
 }
 
 // open(directory, step | nil: newest) -> {step, directory, cursor, rng, metadata, skipped, files}
-int open(lua_State* L) {
-  std::string root(check_text(L, 1, "the checkpoints' directory"));
+Result<int> open(lua_State* L) {
+  RILLE_TRY(std::string root, may_read(L, check_text(L, 1, "the checkpoints' directory"), Grants::Names::tree));
   std::int64_t step = lua_isnoneornil(L, 2) ? -1 : check_integer(L, 2, "step");
   return await(L, open_latest(LuaHost::of(L).loop(), std::move(root), step), push_stored);
 }
 
 // any(directory) -> whether the directory contains a checkpoint; damaged checkpoints count
 Result<int> any(lua_State* L) {
-  RILLE_TRY(bool found, data::CheckpointStore(std::string(check_text(L, 1, "directory"))).any());
+  RILLE_TRY(std::string root, may_read(L, check_text(L, 1, "directory"), Grants::Names::tree));
+  RILLE_TRY(bool found, data::CheckpointStore(std::move(root)).any());
   push(L, found);
   return 1;
 }
@@ -256,7 +258,7 @@ Async<bool> write_file(Loop& loop, std::string path, std::shared_ptr<std::vector
 // save(snapshot, path, metadata): writes one safetensors file
 Result<int> save(lua_State* L) {
   Snapshot& s = check_object<Snapshot>(L, 1, "snapshot");
-  std::string path(check_text(L, 2, "the file"));
+  RILLE_TRY(std::string path, LuaHost::of(L).grants().write(std::string(check_text(L, 2, "the file"))));
   store::StringMap metadata;
   RILLE_TRY(Value given, to_value(L, 3, "metadata"));
   if (const Value::Object* fields = given.as_object())

@@ -7,6 +7,14 @@
 
 namespace rille::lua {
 
+// Rank 0 listens there, the others connect.
+Result<> may_connect(lua_State* L, const std::string& address) {
+  const Grants& grants = LuaHost::of(L).grants();
+  if (grants.is_everything()) return {};
+  RILLE_TRY(const collective::Address at, collective::parse_address(address));
+  return grants.connect("rille.communicator", at.host, std::to_string(at.port));
+}
+
 namespace {
 
 using tensor::Ranks;
@@ -90,6 +98,7 @@ int communicator(lua_State* L) {
 }  // namespace
 
 int await_communicator(lua_State* L, collective::Options o, const std::shared_ptr<Graph>& g) {
+  if (o.world > 1) value_or_raise(L, may_connect(L, o.address));
   auto cuda = std::dynamic_pointer_cast<device::CudaDevice>(g->device());
   return await(L, meet(LuaHost::of(L).loop(), o, std::move(cuda)), [g, o](lua_State* l, Ranks ranks) {
     std::weak_ptr<collective::Communicator> weak = ranks;

@@ -32,7 +32,7 @@ Result<int> push_set(lua_State* L, Result<BytesDataset> set) {
 
 // bytes(path, {context, seed, split, shuffle}) -> data set
 Result<int> bytes(lua_State* L) {
-  const std::string path(check_text(L, 1, "rille.data.bytes"));
+  RILLE_TRY(const std::string path, may_read(L, check_text(L, 1, "rille.data.bytes")));
   return push_set(L, BytesDataset::open(path, bytes_options(L, 2)));
 }
 
@@ -47,9 +47,31 @@ Result<std::vector<data::TokenFile>> open_files(const std::string& path, int wid
   return out;
 }
 
+char made_key;  // its address is the key in the Lua registry of the set of files that tokenize has made
+
+void push_made(lua_State* L) {
+  get_registry(L, &made_key);
+  if (!lua_isnil(L, -1)) return;
+  lua_pop(L, 1);
+  lua_newtable(L);
+  lua_pushvalue(L, -1);
+  set_registry(L, &made_key);
+}
+
+// Files of tokens in Rille's own cache need no grant, if this script has had them made.
+Result<std::string> may_read_tokens(lua_State* L, std::string path) {
+  StackGuard guard(L);
+  push_made(L);
+  push(L, path);
+  lua_rawget(L, -2);
+  if (path.empty() || lua_toboolean(L, -1)) return path;
+  return may_read(L, path, Grants::Names::tree);
+}
+
 // tokens(path, path of the validation file or "", {context, seed, split, shuffle, width}) -> data set
 Result<int> tokens(lua_State* L) {
-  const std::string path(check_text(L, 1, "rille.data.tokens")), other(check_text(L, 2, "rille.data.tokens"));
+  RILLE_TRY(const std::string path, may_read_tokens(L, std::string(check_text(L, 1, "rille.data.tokens"))));
+  RILLE_TRY(const std::string other, may_read_tokens(L, std::string(check_text(L, 2, "rille.data.tokens"))));
   const int width = static_cast<int>(option_number(L, 3, "width").value_or(0));
   auto training = open_files(path, width);
   if (!training) return at_line(L, std::move(training).error());
@@ -67,11 +89,16 @@ Async<std::string> tokenize_on_thread(Loop& loop, std::string path, std::string 
 }
 
 // tokenize(path, path of the tokenizer, its pattern) -> path of a file of token ids. Suspends the fiber.
-int tokenize(lua_State* L) {
-  std::string path(check_text(L, 1, "path")), tokenizer(check_text(L, 2, "tokenizer"));
+Result<int> tokenize(lua_State* L) {
+  RILLE_TRY(std::string path, may_read(L, check_text(L, 1, "path"), Grants::Names::tree));
+  RILLE_TRY(std::string tokenizer, may_read(L, check_text(L, 2, "tokenizer"), Grants::Names::tree));
   std::string pattern(check_text(L, 3, "pattern"));
   return await(L, tokenize_on_thread(LuaHost::of(L).loop(), std::move(path), std::move(tokenizer), std::move(pattern)),
                [](lua_State* l, std::string made) {
+                 push_made(l);
+                 push(l, made);
+                 lua_pushboolean(l, 1);
+                 lua_rawset(l, -3);
                  push(l, made);
                  return 1;
                });

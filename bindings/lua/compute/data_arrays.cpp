@@ -29,7 +29,8 @@ std::vector<std::string> names_of(lua_State* L, int index, std::vector<std::stri
 }
 
 Result<std::vector<Array>> mapped(lua_State* L, const std::string& path) {
-  RILLE_TRY(auto opened, store::SafetensorsFile::open(path));
+  RILLE_TRY(const std::string granted, may_read(L, path));
+  RILLE_TRY(auto opened, store::SafetensorsFile::open(granted));
   const auto file = std::make_shared<const store::SafetensorsFile>(std::move(opened));
   std::vector<std::string> known;
   for (const auto& t : file->tensors()) known.push_back(t.name);

@@ -198,7 +198,21 @@ Async<std::shared_ptr<Kernel>> compile_on_thread(Loop& loop, Request request) {
   co_return co_await thread_job(loop, std::move(job));
 }
 
+// A kernel is native code: on the CPU it runs in this process, where no limit and no other grant holds for it.
+void check_grant(lua_State* L, const Request& request) {
+  LuaHost& host = LuaHost::of(L);
+  value_or_raise(L, host.grants().kernels("dev:kernel"));
+  if (!request.options.arch.empty() || !host.options().under_limits) return;
+  Error e = make_error(ErrorKind::denied,
+                       "a kernel on the CPU cannot run under limits: it runs in the host's process, "
+                       "where they do not hold for it",
+                       "use a GPU, or let the host program run this script without limits");
+  e.code = "kernels";
+  raise(L, std::move(e));
+}
+
 int begin_compile(lua_State* L, Request request) {
+  check_grant(L, request);
   if (tensor_state(L).tracing()) {
     raise(L, at_line(L, make_error(ErrorKind::state, "dev:kernel was called inside a compiled function",
                                    "make the kernel before, and launch it inside the function")));
@@ -214,11 +228,9 @@ Async<device::Cubin> cubin_on_thread(Loop& loop, std::shared_ptr<Kernel> kernel,
   co_return co_await thread_job(loop, std::move(job));
 }
 
-// Resolves a relative path against the script's folder.
-std::string beside_script(lua_State* L, std::string path) {
-  const std::string& directory = LuaHost::of(L).options().script_directory;
-  if (path.empty() || path[0] == '/' || directory.empty()) return path;
-  return directory + "/" + path;
+// Resolves a relative path against the script's folder, where files need no grant.
+std::string beside_script(lua_State* L, const std::string& path) {
+  return path.empty() ? path : value_or_raise(L, LuaHost::of(L).code_path(path));
 }
 
 }  // namespace
@@ -254,6 +266,7 @@ int device_kernel_file(lua_State* L) {  // dev:kernel_file(path, {..})
 
 int kernel_cubin(lua_State* L) {  // k:cubin("sm_90a") -> {image = machine code, name =, cached =}
   auto kernel = check_object<KernelHandle>(L, 1, "cubin").kernel;
+  value_or_raise(L, LuaHost::of(L).grants().kernels("kernel:cubin"));
   std::string arch(check_text(L, 2, "cubin: the architecture"));
   const bool known = arch.starts_with("sm_") && arch.size() >= 5 && arch.size() <= 8 &&
                      arch.find_first_not_of("0123456789af", 3) == arch.npos;

@@ -84,7 +84,7 @@ Result<TensorFiles::File> open_one(const std::string& path, Opened& out) {
   return std::make_shared<const store::SafetensorsFile>(std::move(opened));
 }
 
-Result<Opened> open_path(const std::string& path) {
+Result<Opened> open_path(lua_State* L, const std::string& path) {
   Opened out;
   if (!path.ends_with(".index.json")) {
     RILLE_TRY(auto file, open_one(path, out));
@@ -95,7 +95,10 @@ Result<Opened> open_path(const std::string& path) {
   std::map<std::string, TensorFiles::File> open;
   for (const auto& [name, shard] : shards) {
     auto& file = open[shard];
-    if (!file) { RILLE_TRY(file, open_one(shard, out)); }
+    if (!file) {
+      RILLE_TRY(const std::string granted, may_read(L, shard));
+      RILLE_TRY(file, open_one(granted, out));
+    }
     const auto* entry = file->find(name);
     if (!entry)
       return make_error(ErrorKind::integrity, fmt::format("{}: '{}' is not in {}", path, name, shard),
@@ -107,8 +110,10 @@ Result<Opened> open_path(const std::string& path) {
 
 // tensors_open(path) -> table, names, metadata. path: a file, an index of shards, or a folder that contains either.
 Result<int> open(lua_State* L) {
-  RILLE_TRY(const std::string path, file_of(std::string(check_text(L, 1, "the file"))));
-  RILLE_TRY(auto opened, open_path(path));
+  RILLE_TRY(std::string path, may_read(L, check_text(L, 1, "the file"), Grants::Names::tree));
+  RILLE_TRY(path, file_of(std::move(path)));
+  RILLE_TRY(path, may_read(L, path));
+  RILLE_TRY(auto opened, open_path(L, path));
   lua_newtable(L);
   int n = 0;
   for (const auto& [name, place] : opened.files.places) {

@@ -20,7 +20,8 @@ Tokenizer& tokenizer_of(lua_State* L, const char* what) { return check_object<To
 Result<int> open(lua_State* L) {
   const std::string path(check_text(L, 1, "rille.data.tokenizer"));
   const std::string pattern(lua_isnoneornil(L, 2) ? "" : check_text(L, 2, "rille.data.tokenizer's pattern"));
-  auto opened = Tokenizer::open(path, pattern);
+  RILLE_TRY(const std::string granted, may_read(L, path, Grants::Names::tree));
+  auto opened = Tokenizer::open(granted, pattern);
   if (!opened) return at_line(L, std::move(opened).error());
   push_object(L, TokenizerHandle{std::move(*opened), path, pattern});
   return 1;

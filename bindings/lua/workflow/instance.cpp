@@ -4,6 +4,7 @@
 #include "bindings/host/ship.hpp"
 #include "bindings/lua/workflow/verb.hpp"
 #include "runtime/core/base/units.hpp"
+#include "runtime/workflow/transfer/stage.hpp"
 
 namespace rille::lua {
 
@@ -82,6 +83,13 @@ int instance_to_string(lua_State* L) {
   return 1;
 }
 
+// The machine of the provider `local` is this one: what runs there has the rights of this process.
+Result<> may_use(Verb& v, const Instance& box, const char* what) {
+  if (v.host.grants().process(what)) return {};
+  RILLE_TRY(const engine::LeaseView lease, v.run.lease(box.id));
+  return lease.provider == "local" ? v.host.grants().process(fmt::format("{} on this machine", what)) : Result<>();
+}
+
 // rille.rent(name, options) -> Instance
 Result<int> rent(lua_State* L) {
   Verb v = begin_verb(L, "rent");
@@ -94,6 +102,7 @@ Result<int> rent(lua_State* L) {
     RILLE_TRY(options, to_value(L, 2, "rille.rent"));
     if (options.as_array() && options.as_array()->empty()) options = Value(Value::Object{});
   }
+  RILLE_CHECK(v.host.grants().choose_providers("rille.rent", options, true));
   return await(L, v.run.rent(v.id, std::move(name), std::move(options), v.source), push_instance, Waits::engine);
 }
 
@@ -122,6 +131,14 @@ Result<Value> transfer_options(lua_State* L, int index, const char* verb) {
   return v.as_object() ? std::move(v) : Value(Value::Object{});
 }
 
+Result<> may_stage(const Grants& grants, const std::string& from) {
+  if (from.starts_with("http://") || from.starts_with("https://")) return grants.connect_to_url("box:stage", from);
+  const bool file = from.starts_with("file://");
+  if (!file && from.find("://") < 8) return {};  // refused later, as what is not a path
+  RILLE_CHECK(grants.read(file ? transfer::path_of_file_url(from) : from, Grants::Names::tree));
+  return {};
+}
+
 // box:stage(from, to, options): copies a file or folder to the machine
 Result<int> stage(lua_State* L) {
   Verb v = begin_verb(L, "stage");
@@ -129,6 +146,8 @@ Result<int> stage(lua_State* L) {
   std::string from(check_text(L, 2, "box:stage: what to stage")),
       to(check_text(L, 3, "box:stage: its name on the instance"));
   RILLE_TRY(Value options, transfer_options(L, 4, "box:stage"));
+  RILLE_CHECK(may_use(v, box, "box:stage"));
+  RILLE_CHECK(may_stage(v.host.grants(), from));
   return await(L, v.run.stage(v.id, box.id, std::move(from), std::move(to), std::move(options), v.source), push_decoded,
                Waits::engine);
 }
@@ -139,6 +158,8 @@ Result<int> get(lua_State* L) {
   Instance& box = instance_of(L, "box:get");
   std::string from(check_text(L, 2, "box:get: what to get")), to(check_text(L, 3, "box:get: where to put it"));
   RILLE_TRY(Value options, transfer_options(L, 4, "box:get"));
+  RILLE_CHECK(may_use(v, box, "box:get"));
+  RILLE_CHECK(v.host.grants().write(to, Grants::Names::tree));
   return await(L, v.run.get(v.id, box.id, std::move(from), std::move(to), std::move(options), v.source), push_decoded,
                Waits::engine);
 }
@@ -152,7 +173,7 @@ std::string check_image(lua_State* L, int index, const std::string& what) {
   return image;
 }
 
-// Reads secrets = { "HF_TOKEN" }: names of environment variables; null if the script did not give it.
+// Reads secrets = { "HF_TOKEN" }: names of granted environment variables; null if the script did not give it.
 Result<Value> check_secrets(lua_State* L, int index, const std::string& what) {
   lua_getfield(L, index, "secrets");
   RILLE_TRY(Value names, to_value(L, -1, "secrets"));
@@ -167,6 +188,8 @@ Result<Value> check_secrets(lua_State* L, int index, const std::string& what) {
                "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
                "0123456789_") == std::string::npos;
   }
+  for (std::size_t i = 0; good && i < list->size(); ++i)
+    RILLE_CHECK(LuaHost::of(L).grants().env(*(*list)[i].as_string()));
   if (good) return names;
   return make_error(ErrorKind::invalid, what + ": secrets must be a list of names of environment variables",
                     "secrets = { \"HF_TOKEN\" }: its value is taken from this process's environment");
@@ -178,6 +201,7 @@ Result<int> call(lua_State* L) {
   Instance& box = instance_of(L, "box:call");
   engine::CallSpec spec;
   spec.name = check_name(L, 2, "call");
+  RILLE_CHECK(may_use(v, box, "box:call"));
   std::string what = fmt::format("box:call '{}'", spec.name);
   int function = lua_gettop(L) >= 4 && !lua_isnil(L, 4) ? 4 : 3;
   Value args;
@@ -221,6 +245,7 @@ Result<int> exec(lua_State* L) {
   engine::CallSpec spec;
   spec.kind = "exec";
   spec.name = check_name(L, 2, "exec");
+  RILLE_CHECK(may_use(v, box, "box:exec"));
   if (!lua_istable(L, 3))
     raise_invalid(L, fmt::format("box:exec: expected a table with argv, got {}", describe(L, 3)),
                   "box:exec(\"list\", { argv = { \"ls\", \"-l\" } })");
@@ -284,6 +309,8 @@ Result<int> replace(lua_State* L) {
       if (options.as_object()->contains(fixed))
         return make_error(ErrorKind::invalid, fmt::format("box:replace has no option '{}'", fixed),
                           "a replacement does not change when the lease ends: rent with a longer ttl");
+    if (!options["provider"].is_null() || !options["providers"].is_null())
+      RILLE_CHECK(v.host.grants().choose_providers("box:replace", options, true));
   }
   return await(
       L, v.run.replace(v.id, box.id, std::move(options), v.source), [](lua_State*, Value) { return 0; }, Waits::engine);

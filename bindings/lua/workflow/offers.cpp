@@ -26,18 +26,21 @@ int push_list(lua_State* L, Value list) {
 Result<int> offers(lua_State* L) {
   Verb v = begin_verb(L, "offers");
   RILLE_TRY(Value query, read_query(L, "rille.offers"));
+  RILLE_CHECK(v.host.grants().choose_providers("rille.offers", query, false));
   return await(L, v.run.offers(v.id, std::move(query), v.source), push_list, Waits::engine);
 }
 
 Result<int> price_history(lua_State* L) {
   Verb v = begin_verb(L, "price_history");
   RILLE_TRY(Value query, read_query(L, "rille.price_history"));
+  RILLE_CHECK(v.host.grants().choose_providers("rille.price_history", query, false));
   return await(L, v.run.price_history(v.id, std::move(query), v.source), push_list, Waits::engine);
 }
 
 Result<int> quotas(lua_State* L) {
   Verb v = begin_verb(L, "quotas");
   RILLE_TRY(Value query, read_query(L, "rille.quotas"));
+  RILLE_CHECK(v.host.grants().choose_providers("rille.quotas", query, false));
   return await(L, v.run.quotas(v.id, std::move(query), v.source), push_list, Waits::engine);
 }
 

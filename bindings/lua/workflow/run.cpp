@@ -1,6 +1,8 @@
 // Verbs about the run itself: sleep, now, signal, budget; and the fields rille.home and rille.run_id.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "bindings/lua/workflow/verb.hpp"
 
 namespace rille::lua {
@@ -72,6 +74,10 @@ Result<int> run(lua_State* L) {
   engine::ChildSpec spec;
   spec.script = std::string(check_text(L, 1, "rille.run"));
   if (spec.script.empty()) raise_invalid(L, "rille.run: the script's file name is empty");
+  spec.may_read = [grants = v.host.grants(), folder = v.host.options().script_directory](const std::string& path) {
+    Result<std::string> real = grants.read_code(path, folder);
+    return real ? success() : Result<>(std::move(real).error());
+  };
   RILLE_TRY(spec.args, to_value(L, 2, "args"));
   if (spec.args.is_null()) spec.args = Value(Value::Object{});
   if (!spec.args.as_object() && !(spec.args.as_array() && spec.args.as_array()->empty()))
@@ -82,11 +88,26 @@ Result<int> run(lua_State* L) {
   return await(L, v.run.child(v.id, std::move(spec), v.source), push_decoded, Waits::engine);
 }
 
+// The address of alerts: https://.., mailto:A,B, or env:NAME.
+Result<> may_alert(const Grants& grants, const std::string& url) {
+  const char* what = "rille.budget's alert";
+  if (url.empty()) return {};
+  if (url.starts_with("env:")) return grants.env(url.substr(4));
+  if (!url.starts_with("mailto:")) return grants.connect_to_url(what, url);
+  for (std::size_t at = 7; at <= url.size();) {
+    const std::size_t end = std::min(url.find(',', at), url.size());
+    RILLE_CHECK(grants.send_mail(what, url.substr(at, end - at)));
+    at = end + 1;
+  }
+  return {};
+}
+
 Result<int> budget(lua_State* L) {
   Verb v = begin_verb(L, "budget");
   check_options(L, 1, "rille.budget", {"limit", "alert", "alert_url", "tag", "month"});
   check_table(L, 1, "rille.budget");
   RILLE_TRY(Value options, to_value(L, 1, "budget"));
+  RILLE_CHECK(may_alert(v.host.grants(), options.text("alert_url")));
   RILLE_CHECK(v.run.set_budget(v.id, options));
   return 0;
 }
@@ -151,7 +172,7 @@ int raise_error(lua_State* L) {
     if (to_string(error_kind_from(*kind)) != *kind)
       raise_invalid(L, fmt::format("rille.error: '{}' is not a kind of error", *kind),
                     "the kinds are: invalid config auth quota capacity network timeout cancelled budget "
-                    "state io integrity device memory divergence internal");
+                    "state io integrity device memory divergence internal denied");
   } else {
     e.kind = ErrorKind::invalid;
   }

@@ -91,7 +91,10 @@ std::string read_database(lua_State* L, int options, const std::string& step) {
   std::filesystem::path full = file;
   if (full.is_relative() && !host.options().script_directory.empty())
     full = std::filesystem::path(host.options().script_directory) / full;
-  return std::filesystem::absolute(full, ec).lexically_normal().string();
+  const std::string path = std::filesystem::absolute(full, ec).lexically_normal().string();
+  value_or_raise(L, host.grants().read(path));
+  value_or_raise(L, host.grants().write(path));
+  return path;
 }
 
 void push_database(lua_State* L, const StepObject& step) {

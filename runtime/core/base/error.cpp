@@ -9,9 +9,9 @@
 namespace rille {
 
 namespace {
-constexpr std::array<std::string_view, 16> kind_names = {
-    "invalid", "config", "auth", "quota",     "capacity", "network", "timeout",    "cancelled",
-    "budget",  "state",  "io",   "integrity", "device",   "memory",  "divergence", "internal"};
+constexpr std::array<std::string_view, 17> kind_names = {
+    "invalid", "config", "auth",      "quota",  "capacity", "network",    "timeout",  "cancelled", "budget",
+    "state",   "io",     "integrity", "device", "memory",   "divergence", "internal", "denied"};
 }
 
 std::string_view to_string(ErrorKind kind) { return kind_names[static_cast<std::size_t>(kind)]; }

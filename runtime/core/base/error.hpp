@@ -27,6 +27,7 @@ enum class ErrorKind : std::uint8_t {
   memory,      // out of memory, host or device
   divergence,  // a resumed script does not follow its journal
   internal,    // a bug in Rille
+  denied,      // the run lacks the grant for it
 };
 
 std::string_view to_string(ErrorKind kind);

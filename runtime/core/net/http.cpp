@@ -9,6 +9,7 @@
 
 #include "runtime/core/net/http_core.hpp"
 #include "runtime/core/net/redact.hpp"
+#include "runtime/core/net/server.hpp"
 
 namespace rille::net {
 
@@ -86,6 +87,12 @@ Async<HttpResponse> HttpClient::attempt(std::shared_ptr<Core> core, HttpRequest 
     RILLE_CO_CHECK(std::move(prepared));
   }
   for (int hops = 0;; ++hops) {
+    if (request.may_connect) {
+      const Url to = resolve(request.url, "");
+      auto allowed = request.may_connect(to.host, to.port);
+      outcome.final |= !allowed;
+      RILLE_CO_CHECK(std::move(allowed));
+    }
     std::optional<Result<HttpResponse>> answer;
     {
       Transfer transfer(core, request, outcome);
@@ -96,6 +103,14 @@ Async<HttpResponse> HttpClient::attempt(std::shared_ptr<Core> core, HttpRequest 
       co_return redirect_error(request, fmt::format("more than {} redirects", request.redirects_max));
     RILLE_CO_CHECK(follow(request, **answer));
   }
+}
+
+Result<Server> server_of(const std::string& url) {
+  RILLE_CHECK(load_curl());
+  const Url at = resolve(url, "");
+  if ((at.scheme != "http" && at.scheme != "https") || at.host.empty())
+    return make_error(ErrorKind::invalid, fmt::format("'{}' is not an http(s) URL", redact_url(url)));
+  return Server{at.host, at.port};
 }
 
 // Milliseconds to wait before the next attempt; -1: make no further attempt.

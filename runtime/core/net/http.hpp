@@ -74,6 +74,8 @@ struct HttpRequest {
   // Called before every attempt, for signatures that contain a time and for checks that must hold at each send. If it
   // returns an error, send() ends with that error.
   std::function<Result<>(HttpRequest& attempt)> prepare;
+  // Called before every connection, also after a redirect. If it returns an error, send() ends with that error.
+  std::function<Result<>(const std::string& host, const std::string& port)> may_connect;
   // Called once the connection is established and before the first byte, also after a redirect, because name
   // resolution, proxies and handshakes may have taken long. If it returns an error, nothing is sent and send() ends.
   std::function<Result<>()> at_send;

@@ -50,7 +50,8 @@ int Transaction::authorize(void* self, int action, const char* first, const char
   if (!static_cast<Transaction*>(self)->guarded_) return SQLITE_OK;
   if (action == SQLITE_TRANSACTION || action == SQLITE_ATTACH || action == SQLITE_DETACH) return SQLITE_DENY;
   if (action == SQLITE_PRAGMA && second)
-    for (std::string_view name : {"synchronous", "fullfsync", "journal_mode", "locking_mode", "writable_schema"})
+    for (std::string_view name : {"synchronous", "fullfsync", "journal_mode", "locking_mode", "writable_schema",
+                                  "temp_store_directory", "data_store_directory"})
       if (sqlite3_stricmp(first, name.data()) == 0) return SQLITE_DENY;
   return SQLITE_OK;
 }

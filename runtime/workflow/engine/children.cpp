@@ -61,6 +61,7 @@ Async<Value> RunImpl::child(FiberId id, ChildSpec spec, std::string source) {
   Value what;
   what.set("script", spec.script).set("args", spec.args).set("id", spec.id);
   spec.script = script.lexically_normal().string();
+  if (spec.may_read) RILLE_CO_CHECK(spec.may_read(spec.script));
   FiberRecord& f = fiber(id);
   const std::string child = spec.id.empty() ? child_id(config_.id, spec.script, next_key(f, name)) : spec.id;
   Operation op{"run", std::move(name), std::move(what), std::move(source)};

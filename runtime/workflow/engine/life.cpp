@@ -63,7 +63,8 @@ void RunImpl::pin_edited() {
   auto modules = std::make_shared<std::map<std::string, std::string>>(pinned_);
   Value told;
   told.set("script", config_.edited);
-  for (const auto& [module, source] : pinned_) told.set(module, sha256_hex(source));
+  for (const auto& [module, source] : pinned_)
+    if (!module.starts_with(':')) told.set(module, sha256_hex(source));
   event("code", std::move(told));
   journal_->enqueue(
       [run = config_.id, script = config_.edited, modules](store::Db& db) -> Result<> {
@@ -78,7 +79,8 @@ Result<std::string> RunImpl::pinned(const std::string& module, const std::functi
   if (auto it = pinned_.find(module); it != pinned_.end()) return it->second;
   std::string source;
   bool found = false;
-  if (journal_ && !edited_) {
+  // What begins with ':' is no code, and an edit of the script does not change it.
+  if (journal_ && (!edited_ || module.starts_with(':'))) {
     RILLE_CHECK(
         journal_->reader().query("SELECT content FROM sources JOIN blobs USING (sha256) WHERE run=? AND module=?",
                                  {config_.id, module}, [&](const store::Row& row) {

@@ -19,6 +19,8 @@ struct RunLimits {
   RunLimits() = default;
   std::int64_t spend_micros = -1;  // the highest budget that rille.budget may set
   std::int64_t leases_max = -1;    // most leases that the run may hold at a time
+  // Asked before every connection that staging makes; null: all are allowed.
+  std::function<Result<>(const std::string& host, const std::string& port)> may_connect;
 };
 
 class Run;

@@ -127,6 +127,7 @@ Async<std::string> Calls::local_copy(std::string from, Value options, CancelToke
   transfer::StageOptions stage;
   stage.sha256 = sha256;
   stage.resumes_max = 3;  // few tries, so that an unreachable server is reported to the user within seconds
+  stage.may_connect = run_.limits_.may_connect;
   stage.retry.attempts = 2;
   stage.retry.cap_ms = 2'000;
   stage.cache_directory = std::filesystem::path(run_.home()).parent_path().parent_path() / "cache";

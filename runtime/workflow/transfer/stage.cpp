@@ -125,7 +125,8 @@ int hex_digit(char c) {
   return at == std::string_view::npos ? -1 : static_cast<int>(at);
 }
 
-// "file:///a%20b" and "file://localhost/a" -> the path; "" for other hosts.
+}  // namespace
+
 std::string path_of_file_url(std::string_view url) {
   url.remove_prefix(std::string_view("file://").size());
   if (url.starts_with("localhost/")) url.remove_prefix(std::string_view("localhost").size());
@@ -138,8 +139,6 @@ std::string path_of_file_url(std::string_view url) {
   }
   return path;
 }
-
-}  // namespace
 
 void Meter::moved(std::int64_t bytes) {
   moved_ += bytes;

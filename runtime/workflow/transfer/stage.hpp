@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 
 #include "runtime/core/loop/cancel.hpp"
 #include "runtime/core/loop/task.hpp"
@@ -32,6 +33,8 @@ struct StageOptions {
   std::string sha256;           // the expected digest, 64 hexadecimal digits; "": not checked. Files only.
   std::string cache_directory;  // "": no cache
   std::int64_t cache_bytes_max = std::int64_t{100} << 30;
+  // asked before every connection, redirects included; null: all are allowed
+  std::function<Result<>(const std::string& host, const std::string& port)> may_connect;
   net::Headers headers;             // HTTP request headers, such as credentials
   int resumes_max = 8;              // attempts in a row to continue a transfer without a byte of progress
   std::int64_t size_bytes_max = 0;  // of a web file; 0: no limit. Exceeding it is a network error that names the limit
@@ -53,6 +56,9 @@ struct Staged {
 // are followed only to files. `destination` is the file or directory to create; missing parents are created.
 Async<Staged> stage(net::HttpClient& client, std::string source, std::string destination, StageOptions options,
                     CancelToken token = {});
+
+// "file:///a%20b" and "file://localhost/a" -> the path; "" for other hosts.
+std::string path_of_file_url(std::string_view url);
 
 // invalid: the local source is a pipe, a socket or a device, which has no end. A missing source passes: opening it
 // fails.

@@ -144,6 +144,7 @@ net::HttpRequest Download::request(const StageCache::Known* cached) {
   request.stall_timeout_ms = options_.stall_timeout_ms;
   request.response_bytes_max = 0;
   request.retry = options_.retry;
+  request.may_connect = options_.may_connect;
   request.prepare = [this, cached](net::HttpRequest& r) {
     if (done_ > 0 && !version_.empty()) {
       r.headers.emplace_back("Range", fmt::format("bytes={}-", done_));

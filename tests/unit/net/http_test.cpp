@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "runtime/core/net/proxy.hpp"
+#include "runtime/core/net/server.hpp"
 #include "runtime/core/store/file.hpp"
 #include "tests/unit/net/scripted_server.hpp"
 #include "tests/unit/store/temp_dir.hpp"
@@ -349,6 +350,42 @@ TEST_CASE_METHOD(Fixture, "redirects keep secrets at home") {
   request.method = "POST";
   request.url = server.url("/near");
   CHECK(send(request)->status == 307);
+}
+
+TEST_CASE_METHOD(Fixture, "may_connect is asked for each server, also after a redirect") {
+  ScriptedServer other([](const Request&, Wire& w) { w.answer(200, "secret"); });
+  ScriptedServer server([&](const Request& r, Wire& w) {
+    if (r.target == "/away") return w.answer(302, "", "Location: " + other.url("/there") + "\r\n");
+    w.answer(200, "near");
+  });
+  std::string asked;
+  HttpRequest request{.url = server.url("/near")};
+  request.may_connect = [&](const std::string& host, const std::string& port) -> Result<> {
+    asked += host + ":" + port + " ";
+    if (port == std::to_string(server.port())) return success();
+    return make_error(ErrorKind::denied, "not there").with_retry();
+  };
+  CHECK(send(request)->body == "near");
+  request.url = server.url("/away");
+  const auto refused = send(request);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().kind == ErrorKind::denied);
+  CHECK(refused.error().message == "not there");  // it is not tried again
+  CHECK(other.count() == 0);
+  CHECK(asked == server.host() + " " + server.host() + " " + other.host() + " ");
+}
+
+TEST_CASE_METHOD(Fixture, "the server of a URL is the one that is connected to") {
+  const auto server = [](const std::string& url) {
+    auto found = server_of(url);
+    return found ? found->host + " " + found->port : found.error().message;
+  };
+  CHECK(server("https://example.org/a") == "example.org 443");
+  CHECK(server("http://user:word@example.org:81/?other.org") == "example.org 81");
+  CHECK(server("http://good.org@evil.org/") == "evil.org 80");
+  CHECK(server("http://[::1]:8080/") == "[::1] 8080");
+  contains(server("ftp://example.org/"), "is not an http(s) URL");
+  contains(server("https://"), "is not an http(s) URL");
 }
 
 TEST_CASE_METHOD(Fixture, "TLS: a certificate nobody vouches for is refused") {
