@@ -55,6 +55,7 @@ void complete(rille_completion* completion, Result<Value> result) noexcept {
 
 template <class F>
 void answer(rille_call* call, F make) noexcept {
+  if (!call) return;
   try {
     call->finish(make());
   } catch (const std::exception& e) { call->finish(take(give_exception(e))); }
@@ -72,15 +73,15 @@ Result<Value> parse(const rille_call& call, const char* json, std::size_t length
 using namespace rille;
 using namespace rille::capi;
 
-const char* rille_call_name(const rille_call* call) { return call->state->function->full_name.c_str(); }
-const char* rille_call_run_id(const rille_call* call) { return call->state->run_id.c_str(); }
-size_t rille_call_count(const rille_call* call) { return call->state->arguments.size(); }
+const char* rille_call_name(const rille_call* call) { return call ? call->state->function->full_name.c_str() : ""; }
+const char* rille_call_run_id(const rille_call* call) { return call ? call->state->run_id.c_str() : ""; }
+size_t rille_call_count(const rille_call* call) { return call ? call->state->arguments.size() : 0; }
 
 const char* rille_call_json(rille_call* call, size_t index, size_t* length) {
   const char* text = "null";
   std::size_t size = 4;
   try {
-    if (index < call->state->arguments.size()) {
+    if (call && index < call->state->arguments.size()) {
       if (call->texts.empty()) call->texts.resize(call->state->arguments.size());
       std::string& made = call->texts[index];
       if (made.empty()) made = call->state->arguments[index].to_json();
@@ -97,6 +98,7 @@ const char* rille_call_json(rille_call* call, size_t index, size_t* length) {
 
 rille_error* rille_call_number(const rille_call* call, size_t index, double* value) {
   return guarded([&]() -> Result<> {
+    if (!call || !value) return null_argument("rille_call_number", call ? "value" : "call");
     const double* n = argument(*call, index).as_number();
     if (!n) return wrong_argument(*call, index, "a number");
     *value = *n;
@@ -106,6 +108,7 @@ rille_error* rille_call_number(const rille_call* call, size_t index, double* val
 
 rille_error* rille_call_integer(const rille_call* call, size_t index, int64_t* value) {
   return guarded([&]() -> Result<> {
+    if (!call || !value) return null_argument("rille_call_integer", call ? "value" : "call");
     const double* n = argument(*call, index).as_number();
     if (!n || std::floor(*n) != *n || std::fabs(*n) > 9007199254740992.0)
       return wrong_argument(*call, index, "an integer");
@@ -116,6 +119,7 @@ rille_error* rille_call_integer(const rille_call* call, size_t index, int64_t* v
 
 rille_error* rille_call_bool(const rille_call* call, size_t index, int* value) {
   return guarded([&]() -> Result<> {
+    if (!call || !value) return null_argument("rille_call_bool", call ? "value" : "call");
     const bool* b = argument(*call, index).as_bool();
     if (!b) return wrong_argument(*call, index, "true or false");
     *value = *b;
@@ -125,6 +129,7 @@ rille_error* rille_call_bool(const rille_call* call, size_t index, int* value) {
 
 rille_error* rille_call_text(const rille_call* call, size_t index, const char** text, size_t* length) {
   return guarded([&]() -> Result<> {
+    if (!call || !text) return null_argument("rille_call_text", call ? "text" : "call");
     const std::string* s = argument(*call, index).as_string();
     if (!s) return wrong_argument(*call, index, "a string");
     *text = s->c_str();
@@ -145,10 +150,13 @@ void rille_call_return_bool(rille_call* call, int value) {
 void rille_call_return_text(rille_call* call, const char* text, size_t length) {
   answer(call, [&] { return Value(std::string(text ? text : "", text ? length : 0)); });
 }
-void rille_call_fail(rille_call* call, rille_error* error) { call->finish(take(error)); }
+void rille_call_fail(rille_call* call, rille_error* error) {
+  if (call) call->finish(take(error));
+  else rille_error_free(error);
+}
 
 rille_completion* rille_call_suspend(rille_call* call) {
-  if (call->suspended || call->outcome) return nullptr;
+  if (!call || call->suspended || call->outcome) return nullptr;
   auto* completion = new (std::nothrow) rille_completion;
   if (!completion) {
     call->finish(take(give_exception(std::bad_alloc())));
@@ -173,4 +181,6 @@ void rille_completion_reject(rille_completion* completion, rille_error* error) {
   else rille_error_free(error);
 }
 
-int rille_completion_abandoned(const rille_completion* completion) { return completion->state->abandoned.load(); }
+int rille_completion_abandoned(const rille_completion* completion) {
+  return !completion || completion->state->abandoned.load();
+}
