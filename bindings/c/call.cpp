@@ -102,7 +102,7 @@ void complete(rille_completion* completion, Result<Answer> result) noexcept {
 // Gives the call what `make` returns: a Result<Value>.
 template <class F>
 void answer(rille_call* call, F make) noexcept {
-  if (!call->open()) return;
+  if (!call || !call->open()) return;
   try {
     Result<Value> value = make();
     if (!value) return call->fail(std::move(value).error());
@@ -148,17 +148,20 @@ void rille_call::end_loan() {
   if (bridge) bridge->end(std::move(loan));
 }
 
-const char* rille_call_name(const rille_call* call) { return call->function.full_name.c_str(); }
+const char* rille_call_name(const rille_call* call) {
+  return call ? call->function.full_name.c_str() : "";
+}
 const char* rille_call_run_id(const rille_call* call) {
+  if (!call) return "";
   return call->L ? call->bridge->host().control().id().c_str() : call->state->run_id.c_str();
 }
-size_t rille_call_count(const rille_call* call) { return call->count; }
+size_t rille_call_count(const rille_call* call) { return call ? call->count : 0; }
 
 const char* rille_call_json(rille_call* call, size_t index, size_t* length) {
   const char* text = "null";
   std::size_t size = 4;
   try {
-    if (index < call->count) {
+    if (call && index < call->count) {
       std::vector<std::string>& texts = call->more().texts;
       if (texts.empty()) texts.resize(call->count);
       std::string& made = texts[index];
@@ -178,6 +181,7 @@ const char* rille_call_json(rille_call* call, size_t index, size_t* length) {
 
 rille_error* rille_call_number(const rille_call* call, size_t index, double* value) {
   return guarded([&]() -> Result<> {
+    if (!call || !value) return null_argument("rille_call_number", call ? "value" : "call");
     std::optional<double> n = number_at(*call, index);
     if (!n) return wrong_argument(*call, index, "a number");
     *value = *n;
@@ -187,6 +191,7 @@ rille_error* rille_call_number(const rille_call* call, size_t index, double* val
 
 rille_error* rille_call_integer(const rille_call* call, size_t index, int64_t* value) {
   return guarded([&]() -> Result<> {
+    if (!call || !value) return null_argument("rille_call_integer", call ? "value" : "call");
     std::optional<double> n = number_at(*call, index);
     if (!n || std::floor(*n) != *n || std::fabs(*n) > integer_max) return wrong_argument(*call, index, "an integer");
     *value = static_cast<int64_t>(*n);
@@ -196,6 +201,7 @@ rille_error* rille_call_integer(const rille_call* call, size_t index, int64_t* v
 
 rille_error* rille_call_bool(const rille_call* call, size_t index, int* value) {
   return guarded([&]() -> Result<> {
+    if (!call || !value) return null_argument("rille_call_bool", call ? "value" : "call");
     const int at = static_cast<int>(index) + 1;
     if (call->L && index < call->count && lua_type(call->L, at) == LUA_TBOOLEAN) {
       *value = lua_toboolean(call->L, at);
@@ -210,6 +216,7 @@ rille_error* rille_call_bool(const rille_call* call, size_t index, int* value) {
 
 rille_error* rille_call_text(const rille_call* call, size_t index, const char** text, size_t* length) {
   return guarded([&]() -> Result<> {
+    if (!call || !text) return null_argument("rille_call_text", call ? "text" : "call");
     const int at = static_cast<int>(index) + 1;
     if (call->L && index < call->count && lua_type(call->L, at) == LUA_TSTRING) {
       *text = lua_tolstring(call->L, at, length);
@@ -249,16 +256,17 @@ void rille_call_return_json(rille_call* call, const char* json, size_t length) {
   answer(call, [&] { return parse(*call, json, length); });
 }
 void rille_call_return_number(rille_call* call, double value) {
-  if (!call->open()) return;
+  if (!call || !call->open()) return;
   call->has = rille_call::Has::number;
   call->number = value;
 }
 void rille_call_return_bool(rille_call* call, int value) {
-  if (!call->open()) return;
+  if (!call || !call->open()) return;
   call->has = rille_call::Has::boolean;
   call->boolean = value != 0;
 }
 void rille_call_return_text(rille_call* call, const char* text, size_t length) {
+  if (!call) return;
   if (!call->L) return answer(call, [&] { return Value(std::string(text ? text : "", text ? length : 0)); });
   rille_value value{};
   value.kind = RILLE_VALUE_BYTES;
@@ -281,11 +289,11 @@ void rille_call_return_value(rille_call* call, const rille_value* value) {
 
 void rille_call_fail(rille_call* call, rille_error* error) {
   Error taken = take(error);
-  call->fail(std::move(taken));
+  if (call) call->fail(std::move(taken));
 }
 
 rille_completion* rille_call_suspend(rille_call* call) {
-  if (!call->open()) return nullptr;
+  if (!call || !call->open()) return nullptr;
   try {
     if (call->L) {
       Result<> waits = host::may_wait(call->L);
@@ -341,4 +349,6 @@ void rille_completion_reject(rille_completion* completion, rille_error* error) {
   else rille_error_free(error);
 }
 
-int rille_completion_abandoned(const rille_completion* completion) { return completion->state->abandoned.load(); }
+int rille_completion_abandoned(const rille_completion* completion) {
+  return !completion || completion->state->abandoned.load();
+}

@@ -62,6 +62,11 @@ char* give_text(const std::string& text) {
 
 using namespace rille;
 
+#define RILLE_TEXT_OF(x) #x
+#define RILLE_TEXT(x) RILLE_TEXT_OF(x)
+static_assert(std::string_view(RILLE_VERSION) ==
+              RILLE_TEXT(RILLE_VERSION_MAJOR) "." RILLE_TEXT(RILLE_VERSION_MINOR) "." RILLE_TEXT(RILLE_VERSION_PATCH));
+
 const char* rille_version(void) { return RILLE_VERSION; }
 int rille_abi_check(int abi_version) { return abi_version == RILLE_ABI_VERSION; }
 void rille_free(void* text) { std::free(text); }
@@ -79,16 +84,18 @@ static_assert(RILLE_INTERNAL == static_cast<int>(ErrorKind::internal) &&
               RILLE_STATE == static_cast<int>(ErrorKind::state) &&
               RILLE_DIVERGENCE == static_cast<int>(ErrorKind::divergence));
 
-rille_kind rille_error_kind(const rille_error* e) { return static_cast<rille_kind>(e->error.kind); }
+rille_kind rille_error_kind(const rille_error* e) {
+  return e ? static_cast<rille_kind>(e->error.kind) : RILLE_INTERNAL;
+}
 // the name ends in a zero byte, because it is a string literal
-const char* rille_error_kind_name(const rille_error* e) { return to_string(e->error.kind).data(); }
-const char* rille_error_message(const rille_error* e) { return e->error.message.c_str(); }
-const char* rille_error_hint(const rille_error* e) { return e->error.hint.c_str(); }
-const char* rille_error_code(const rille_error* e) { return e->error.code.c_str(); }
-const char* rille_error_traceback(const rille_error* e) { return e->error.traceback.c_str(); }
-int rille_error_retryable(const rille_error* e) { return e->error.retryable; }
-int64_t rille_error_retry_after_ms(const rille_error* e) { return e->error.retry_after_ms; }
-int rille_error_http_status(const rille_error* e) { return e->error.http_status; }
+const char* rille_error_kind_name(const rille_error* e) { return e ? to_string(e->error.kind).data() : ""; }
+const char* rille_error_message(const rille_error* e) { return e ? e->error.message.c_str() : ""; }
+const char* rille_error_hint(const rille_error* e) { return e ? e->error.hint.c_str() : ""; }
+const char* rille_error_code(const rille_error* e) { return e ? e->error.code.c_str() : ""; }
+const char* rille_error_traceback(const rille_error* e) { return e ? e->error.traceback.c_str() : ""; }
+int rille_error_retryable(const rille_error* e) { return e && e->error.retryable; }
+int64_t rille_error_retry_after_ms(const rille_error* e) { return e ? e->error.retry_after_ms : -1; }
+int rille_error_http_status(const rille_error* e) { return e ? e->error.http_status : 0; }
 
 const char* rille_error_field(const rille_error* e, const char* name) {
   struct Field {
@@ -100,13 +107,13 @@ const char* rille_error_field(const rille_error* e, const char* name) {
       {"traceback", &Error::traceback},   {"provider", &Error::provider}, {"operation", &Error::operation},
       {"request_id", &Error::request_id}, {"resource", &Error::resource}};
   for (const Field& f : fields)
-    if (name && std::strcmp(name, f.name) == 0) return (e->error.*f.text).c_str();
+    if (e && name && std::strcmp(name, f.name) == 0) return (e->error.*f.text).c_str();
   return nullptr;
 }
 
 // The next two functions create their result once and cache it in the error, although errors are handed out as const.
 const rille_error* rille_error_cause(const rille_error* e) {
-  if (!e->error.cause) return nullptr;
+  if (!e || !e->error.cause) return nullptr;
   auto* kept = const_cast<rille_error*>(e);
   try {
     if (!kept->cause) kept->cause = capi::hold(*e->error.cause);
@@ -115,6 +122,7 @@ const rille_error* rille_error_cause(const rille_error* e) {
 }
 
 const char* rille_error_to_json(const rille_error* e) {
+  if (!e) return "null";
   auto* kept = const_cast<rille_error*>(e);
   try {
     if (kept->json.empty()) kept->json = error_to_value(e->error).to_json();

@@ -92,6 +92,7 @@ struct rille_runtime {
   void* log_payload = nullptr;
   bool full_tracebacks = false;
   int runs_max = 0;
+  rille::host::Allocator allocator;
   int pending = 0;  // number of rille_signal, rille_release and rille_script_begin calls in progress
   std::shared_ptr<rille::capi::Gate> gate = std::make_shared<rille::capi::Gate>();
   std::shared_ptr<rille::capi::Holdings> holdings = std::make_shared<rille::capi::Holdings>(gate);
@@ -99,6 +100,7 @@ struct rille_runtime {
   std::shared_ptr<rille::host::Watchdog> watchdog = rille::host::Watchdog::of_process();  // keeps its thread
   uv_async_t* wake = nullptr;  // wakes the loop for an interrupt; closed at the end, then freed by the loop
   std::unique_ptr<rille::Loop> loop;
+  std::shared_ptr<rille::host::Turn> turn;  // of all runs and their child runs
   std::unique_ptr<rille::engine::Engine> engine;
   rille::capi::Modules modules;
   std::vector<std::shared_ptr<rille_run>> runs;  // active runs, and ended runs that the host program has not freed
@@ -138,6 +140,8 @@ struct rille_run : std::enable_shared_from_this<rille_run> {
   void* done_payload = nullptr;
 
   void cancel(rille::Error reason);
+  void stop(rille::Error reason);  // cancels a run in any state
+  bool can_resume() const;         // if it is suspended now: its journal has its record and outlives the runtime
   void finish(rille::Result<rille::Value> outcome);
   void settle();  // called after the script's last stack frame has ended: frees the script, notifies the host program
   void close();   // destroys first `host`, then `run`
@@ -159,11 +163,18 @@ Result<std::shared_ptr<rille_run>> prepare_file(rille_runtime* runtime, const ch
                                                 const rille_run_options* options);
 engine::RunHooks hooks(rille_run* run);  // reports to the callbacks in its options
 
-// Marks the runtime's loop as turning while the Turning object exists.
+// Marks the runtime's loop as turning while the Turning object exists. Lua gives way after budget_ms; -1: from time to
+// time, so that timers and other runs get their turn.
 class Turning {
  public:
-  explicit Turning(rille_runtime& runtime) : runtime_(runtime) { runtime_.turning = true; }
-  ~Turning() { runtime_.turning = false; }
+  Turning(rille_runtime& runtime, std::int64_t budget_ms) : runtime_(runtime) {
+    runtime_.turning = true;
+    runtime_.turn->begin(budget_ms);
+  }
+  ~Turning() {
+    runtime_.turn->end();
+    runtime_.turning = false;
+  }
   Turning(const Turning&) = delete;
 
  private:

@@ -252,6 +252,7 @@ rille_error* rille_register_module(rille_runtime* rt, const char* name, const ri
                           "give each function of the module its own name");
     }
     rt->modules.emplace(name, std::move(made));
+    rt->engine->offer_module(name);
     return {};
   });
 }

@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "bindings/c/internal.hpp"
+#include "runtime/workflow/engine/remove.hpp"
 
 namespace rille::capi {
 
@@ -46,6 +47,13 @@ Async<> release(rille_runtime* rt, std::vector<std::string> ids) {
   }
   if (first) co_return *first;
   co_return success();
+}
+
+// The rows of a run under open rules may still be on their way to the disk.
+Async<> remove_written(rille_runtime* rt, std::string id) {
+  store::Journal::Write nothing = [](store::Db&) -> Result<> { return {}; };
+  RILLE_CO_CHECK(co_await rt->engine->journal().commit(std::move(nothing)));
+  co_return co_await engine::remove_run(*rt->engine, std::move(id));
 }
 
 }  // namespace
@@ -105,6 +113,15 @@ rille_error* rille_signal(rille_runtime* rt, const char* run_id, const char* nam
     Value message;
     if (payload_json) { RILLE_TRY(message, Value::from_json(payload_json)); }
     spawn(rt, rt->engine->signal(run_id, name, std::move(message)), done, payload);
+    return {};
+  });
+}
+
+rille_error* rille_run_remove(rille_runtime* rt, const char* run_id, rille_done_function done, void* payload) {
+  return guarded([&]() -> Result<> {
+    RILLE_CHECK(check_call(rt));
+    if (!run_id) return null_argument("rille_run_remove", "run_id");
+    spawn(rt, remove_written(rt, run_id), done, payload);
     return {};
   });
 }

@@ -3,6 +3,7 @@
    Conventions
    1. Handles are opaque. A result is "owned" (the caller frees it with the function named in its comment) or "borrowed"
       (valid until the object it came from is freed or changed). "transferred": the called function frees the argument.
+      A getter of a NULL handle gives 0, "" or NULL, unless its comment says otherwise.
    2. A call that can fail returns a rille_error*, NULL for success. The error is owned: rille_error_free. Result
       parameters come last.
    3. Structs of options begin with struct_size. Set them up with their _init function; later versions add fields at
@@ -35,6 +36,12 @@ extern "C" {
 
 /* Grows when programs built with an older header must be rebuilt. */
 #define RILLE_ABI_VERSION 1
+
+/* The version of this header, also as a number that grows: 0.1.0 is 100, 1.2.3 is 10203. */
+#define RILLE_VERSION_MAJOR 0
+#define RILLE_VERSION_MINOR 1
+#define RILLE_VERSION_PATCH 0
+#define RILLE_VERSION_NUMBER (RILLE_VERSION_MAJOR * 10000 + RILLE_VERSION_MINOR * 100 + RILLE_VERSION_PATCH)
 
 RILLE_API const char *rille_version(void); /* [T] such as "0.1.0"; valid for ever */
 /* [T] Call rille_abi_check(RILLE_ABI_VERSION): 1 if this library works with programs built with that header, else 0. */
@@ -81,16 +88,22 @@ typedef void (*rille_log_function)(rille_log_level level, const char *line, size
 typedef void (*rille_text_function)(const char *text, size_t length, void *payload);
 typedef void (*rille_done_function)(const rille_error *error, void *payload); /* error: borrowed; NULL on success */
 typedef void (*rille_post_function)(void *payload);
+/* As lua_Alloc: new_size 0 frees; else realloc, NULL if there is no memory. pointer NULL: old_size has no meaning. */
+typedef void *(*rille_allocate_function)(void *payload, void *pointer, size_t old_size, size_t new_size);
 
 typedef struct rille_options {
   size_t struct_size;
   const char *home;      /* folder of journal, runs and cache. NULL: $RILLE_HOME, else
-                            $XDG_STATE_HOME/rille, else ~/.local/state/rille */
+                            $XDG_STATE_HOME/rille, else ~/.local/state/rille. ":memory:": nothing
+                            on disk; runs end with the runtime, and what needs files (rent, rille.home)
+                            is refused with `state` */
   const char *self_exe;  /* path of the `rille` command, run by agents on this machine. NULL: search $PATH */
   rille_log_function log; /* receives log lines, except of runs with an event callback. NULL: no log */
   void *log_payload;
   int full_tracebacks;   /* 1: tracebacks also show frames of Rille's Lua code */
   int runs_max;          /* limit of active runs; starting one more fails with `state` */
+  rille_allocate_function allocate; /* memory of the scripts' Lua heaps; on the runtime's thread. NULL: malloc */
+  void *allocate_payload;
 } rille_options;
 
 RILLE_API void rille_options_init(rille_options *options, size_t struct_size); /* [T] */
@@ -98,21 +111,25 @@ RILLE_API void rille_options_init(rille_options *options, size_t struct_size); /
 RILLE_API rille_error *rille_create(const rille_options *options, rille_runtime **runtime);
 /* [T] Makes the calling thread the owner. The old owner must not be inside a call on this runtime. */
 RILLE_API rille_error *rille_adopt(rille_runtime *runtime);
-/* Cancels every run, lets scripts clean up and releases the runs' leases; blocks for at most deadline_ms. Runs not
-   finished by then are suspended (rille_run_resume continues them) and named in the `timeout` error.
-   After this call no run can start. */
+/* Cancels every run, lets scripts clean up and releases the runs' leases; blocks for at most deadline_ms, and until a
+   tensor operation or a call of a C function that runs then is over. NULL: every run has ended, and nothing is being
+   released. Else a `timeout` error names the runs that had not: suspended (rille_run_resume continues them) or, if
+   they cannot be resumed, ended as `cancelled` without the rest of their cleanup. After this call no run can start. */
 RILLE_API rille_error *rille_shutdown(rille_runtime *runtime, int64_t deadline_ms);
 /* Frees the runtime; its rille_run handles become invalid. Active runs are suspended: their
    leases stay in the journal for rille_run_resume, `rille gc` or the end of their ttl. NULL has no effect.
-   Completions stay valid. */
-RILLE_API void rille_destroy(rille_runtime *runtime);
+   Completions stay valid. Error state, and no effect: on a foreign thread, in a callback, in a forked child. */
+RILLE_API rille_error *rille_destroy(rille_runtime *runtime);
 
 /* ---- driving the loop: wait until the descriptor is readable or the timeout passes, then call rille_turn.
    Or call rille_run_wait. */
 
 RILLE_API int rille_poll_fd(const rille_runtime *runtime);         /* the descriptor to wait for; never read from it */
 RILLE_API int rille_poll_timeout_ms(rille_runtime *runtime);       /* 0: call rille_turn at once; -1: no timeout */
-/* Runs ready work for about budget_ms at most; never blocks. *busy is set to 1 while a run is active; may be NULL. */
+/* Runs ready work for about budget_ms at most; never blocks. A script that computes is suspended where it is and goes
+   on in a later turn; meanwhile no other fiber of its run continues. Not suspended are scripts compiled to machine
+   code (`-- rille: jit`; never under a limit of time) and C functions that scripts call.
+   *busy is set to 1 while a run is active; may be NULL. */
 RILLE_API rille_error *rille_turn(rille_runtime *runtime, int budget_ms, int *busy);
 /* [T] Calls function(payload) on the runtime's thread, in the next turn; never if the runtime is destroyed before. */
 RILLE_API rille_error *rille_post(rille_runtime *runtime, rille_post_function function, void *payload);
@@ -167,12 +184,15 @@ RILLE_API rille_error *rille_run_from_source(rille_runtime *runtime, const char 
 RILLE_API rille_error *rille_run_from_file(rille_runtime *runtime, const char *path, const rille_run_options *options,
                                            rille_run **run);
 /* Prepares to continue a run of this home with the run's original script; finished steps do not run again.
-   id: the run's id, a unique prefix of it, or "last". Error state: the run has ended, or another process runs it. */
+   id: the run's id, a unique prefix of it, or "last". Error state: the run has ended, another process runs it, or a
+   module that was registered when it started is not registered here. */
 RILLE_API rille_error *rille_run_resume(rille_runtime *runtime, const char *id, const rille_run_options *options,
                                         rille_run **run);
 /* Starts a prepared run, once; it runs in later turns of the loop. Later failures are in rille_run_error. */
 RILLE_API rille_error *rille_run_start(rille_run *run);
-/* Raises `cancelled` in the script, releases the run's leases. No effect on an ended run. reason may be NULL. */
+/* [T] Raises `cancelled` in the script, releases the run's leases. No effect on an ended run. reason may be NULL. On a
+   foreign thread it takes effect in the next turn; until the call returns, the run must not be freed, nor its runtime
+   destroyed. */
 RILLE_API rille_error *rille_run_cancel(rille_run *run, const char *reason);
 /* Turns the loop until the run has ended. Error timeout: timeout_ms have passed, the run continues. -1: no limit. */
 RILLE_API rille_error *rille_run_wait(rille_run *run, int64_t timeout_ms);
@@ -189,6 +209,10 @@ RILLE_API int64_t rille_run_memory_bytes(const rille_run *run);
 RILLE_API void rille_run_free(rille_run *run);
 /* The newest `limit` runs of this home, as a JSON array of objects. owned: rille_free. */
 RILLE_API rille_error *rille_runs(rille_runtime *runtime, int limit, char **json);
+/* Removes an ended run and its child runs: record, files, lock; what they cost is kept. Calls done (may be NULL) with
+   the outcome. Error state: it has not ended, or still rents something. Handles of the run stay valid. */
+RILLE_API rille_error *rille_run_remove(rille_runtime *runtime, const char *run_id, rille_done_function done,
+                                        void *payload);
 /* Sends a message to a run that waits in rille.signal(name), in any process. payload_json: NULL means nil. */
 RILLE_API rille_error *rille_signal(rille_runtime *runtime, const char *run_id, const char *name,
                                     const char *payload_json,

@@ -44,6 +44,8 @@ host::HostOptions host_options(const rille_run& r) {
   o.under_limits =
       o.memory_limit_bytes > 0 || o.limits.any() || r.options.spend_micros >= 0 || r.options.leases_max >= 0;
   o.spent = r.spent;
+  o.turn = rt->turn;
+  o.allocator = rt->allocator;
   o.full_tracebacks = rt->full_tracebacks;
   o.script_directory = r.directory;
   o.on_interrupt = [rt] { rt->take_interrupt(); };
@@ -278,6 +280,20 @@ void rille_run::cancel(Error reason) {
   else if (!cancel_reason) cancel_reason = std::move(reason);
 }
 
+void rille_run::stop(Error reason) {
+  if (state == RILLE_RUN_NEW) {
+    started = true;
+    finish(std::move(reason));
+  } else if (state == RILLE_RUN_RUNNING) {
+    cancel(std::move(reason));
+  }
+}
+
+bool rille_run::can_resume() const {
+  return options.rules == RILLE_RULES_WORKFLOW && (run || resumed) && runtime->engine &&
+         runtime->engine->home() != engine::in_memory_home;
+}
+
 void rille_run::finish(Result<Value> outcome) {
   wall.reset();
   cleanup.reset();
@@ -352,6 +368,7 @@ rille_error* rille_run_resume(rille_runtime* rt, const char* id, const rille_run
           "start a new run");
     if (run_has_ended(row.state))
       return make_error(ErrorKind::state, fmt::format("run {} has ended: {}", row.id, row.state), "start a new run");
+    RILLE_CHECK(rt->engine->has_modules_of(row));
     r->resumed = true;
     r->options.rules = RILLE_RULES_WORKFLOW;
     r->id = row.id;
@@ -389,14 +406,14 @@ rille_error* rille_run_start(rille_run* run) {
 rille_error* rille_run_cancel(rille_run* run, const char* reason) {
   return guarded([&]() -> Result<> {
     if (!run) return null_argument("rille_run_cancel", "run");
-    RILLE_CHECK(check_call(run->runtime));
+    rille_runtime* rt = run->runtime;
     Error why = make_error(ErrorKind::cancelled, reason && *reason ? reason : "cancelled by the host program");
-    if (run->state == RILLE_RUN_NEW) {
-      run->started = true;
-      run->finish(std::move(why));
-    } else if (run->state == RILLE_RUN_RUNNING) {
-      run->cancel(std::move(why));
+    if (rt->pid == getpid() && rt->owner.load() != std::this_thread::get_id()) {
+      rt->loop->post_from_thread([r = run->shared_from_this(), why = std::move(why)] { r->stop(why); });
+      return {};
     }
+    RILLE_CHECK(check_call(rt));
+    run->stop(std::move(why));
     return {};
   });
 }
@@ -415,20 +432,21 @@ rille_error* rille_run_on_done(rille_run* run, void (*done)(rille_run* run, void
   });
 }
 
-const char* rille_run_id(const rille_run* run) { return run->id.c_str(); }
+const char* rille_run_id(const rille_run* run) { return run ? run->id.c_str() : ""; }
 rille_state rille_run_state(const rille_run* run) {
+  if (!run) return RILLE_RUN_NEW;
   return run->settled || run->state == RILLE_RUN_NEW ? run->state : RILLE_RUN_RUNNING;
 }
 
 const char* rille_run_result(const rille_run* run, size_t* length) {
-  bool there = rille_run_state(run) == RILLE_RUN_DONE;
+  bool there = run && rille_run_state(run) == RILLE_RUN_DONE;
   if (length) *length = there ? run->result.size() : 0;
   return there ? run->result.c_str() : nullptr;
 }
 
-const rille_error* rille_run_error(const rille_run* run) { return run->settled ? run->error.get() : nullptr; }
+const rille_error* rille_run_error(const rille_run* run) { return run && run->settled ? run->error.get() : nullptr; }
 int64_t rille_run_memory_bytes(const rille_run* run) {
-  return run->host ? static_cast<int64_t>(run->host->state().bytes_used()) : 0;
+  return run && run->host ? static_cast<int64_t>(run->host->state().bytes_used()) : 0;
 }
 
 void rille_run_free(rille_run* run) {

@@ -46,10 +46,12 @@ Result<std::unique_ptr<rille_runtime>> create(const rille_options& options) {
   rt->log_payload = options.log_payload;
   rt->full_tracebacks = options.full_tracebacks != 0;
   rt->runs_max = options.runs_max;
+  rt->allocator = {options.allocate, options.allocate_payload};
   rt->interrupter = std::make_unique<host::Interrupter>(static_cast<std::size_t>(options.runs_max) + child_runs_max +
                                                         scripts_loaded_max);
   RILLE_TRY(rt->loop, Loop::create());
   rt->gate->loop = rt->loop.get();
+  rt->turn = std::make_shared<host::Turn>(*rt->loop);
   rt->wake = new uv_async_t;
   rt->wake->data = rt.get();
   if (int rc = uv_async_init(rt->loop->uv(), rt->wake,
@@ -75,11 +77,30 @@ Result<std::unique_ptr<rille_runtime>> create(const rille_options& options) {
 
 // Turns the loop until `done` returns true or limit_ms have passed; limit_ms -1: no limit.
 void turn_until(rille_runtime& rt, std::int64_t limit_ms, const std::function<bool()>& done) {
-  Turning turning(rt);
+  Turning turning(rt, -1);
   bool late = false;
   std::optional<Timer> timer;
   if (limit_ms >= 0) timer.emplace(*rt.loop, limit_ms, [&late] { late = true; });
   rt.loop->run_until([&] { return late || done(); });
+}
+
+// What rille_shutdown must report, before abandon().
+Error not_ended(const rille_runtime& rt, std::int64_t deadline_ms) {
+  std::string suspended, ended;
+  for (const auto& run : rt.runs) {
+    if (run->state != RILLE_RUN_RUNNING) continue;
+    std::string& list = run->can_resume() ? suspended : ended;
+    list += (list.empty() ? "" : ", ") + run->id;
+  }
+  std::string message = fmt::format("not everything had ended after {}", format_duration_ms(deadline_ms)), hint;
+  if (!suspended.empty()) {
+    message += ". These runs were suspended: " + suspended;
+    hint = "continue them with rille_run_resume, or release their machines with `rille gc`";
+  }
+  if (!ended.empty()) message += ". These cannot be resumed and ended without the rest of their cleanup: " + ended;
+  if (suspended.empty() && ended.empty()) message += ": some machines were still being released";
+  if (hint.empty()) hint = "see with `rille leases` what is still rented; `rille gc` releases it";
+  return make_error(ErrorKind::timeout, std::move(message), std::move(hint));
 }
 
 }  // namespace
@@ -128,7 +149,9 @@ void rille_runtime::abandon() {
     if (r->state == RILLE_RUN_RUNNING && r->run && engine) (void)engine->suspend(*r->run);
   loop->abandon_tasks();
   for (const auto& r : runs) {
-    if (r->state == RILLE_RUN_RUNNING) r->state = RILLE_RUN_SUSPENDED;
+    if (r->state == RILLE_RUN_RUNNING && !r->can_resume())
+      r->error = hold(make_error(ErrorKind::cancelled, "the runtime ended before the run had"));
+    if (r->state == RILLE_RUN_RUNNING) r->state = r->can_resume() ? RILLE_RUN_SUSPENDED : RILLE_RUN_CANCELLED;
     if (r->started) r->settled = true;
     r->close();
   }
@@ -173,32 +196,23 @@ rille_error* rille_shutdown(rille_runtime* rt, int64_t deadline_ms) {
     for (const auto& script : rt->scripts)
       script->interrupt(make_error(ErrorKind::cancelled, "the host program shuts down"));
     turn_until(*rt, std::max<std::int64_t>(0, deadline_ms), [rt] { return rt->running() == 0 && rt->pending == 0; });
-    std::string left;
-    for (const auto& run : rt->runs)
-      if (run->state == RILLE_RUN_RUNNING) left += (left.empty() ? "" : ", ") + run->id;
     if (rt->running() == 0 && rt->pending == 0) return rt->engine->journal().flush();
+    Error error = not_ended(*rt, deadline_ms);
     rt->abandon();
-    if (left.empty())
-      return make_error(ErrorKind::timeout,
-                        "some machines were still being released when the time for the shutdown was over",
-                        "see with `rille leases` what is still rented; `rille gc` releases it");
-    return make_error(ErrorKind::timeout,
-                      fmt::format("these runs did not finish within {} and were suspended: {}",
-                                  format_duration_ms(deadline_ms), left),
-                      "continue them with rille_run_resume, or release their machines with `rille gc`");
+    return error;
   });
 }
 
-void rille_destroy(rille_runtime* rt) {
-  // In a forked child, do nothing: the runtime's threads do not exist there, and its files belong to the parent
-  // process.
-  if (!rt || rt->pid != getpid() || rt->turning) return;
-  try {
+rille_error* rille_destroy(rille_runtime* rt) {
+  return guarded([&]() -> Result<> {
+    if (!rt) return {};
+    RILLE_CHECK(check_call(rt, Call::turns));
     delete rt;
-  } catch (const std::exception&) {}
+    return {};
+  });
 }
 
-int rille_poll_fd(const rille_runtime* rt) { return rt->loop->poll_fd(); }
+int rille_poll_fd(const rille_runtime* rt) { return rt ? rt->loop->poll_fd() : -1; }
 
 int rille_poll_timeout_ms(rille_runtime* rt) { return check_call(rt) ? rt->loop->poll_timeout_ms() : 0; }
 
@@ -206,8 +220,9 @@ rille_error* rille_turn(rille_runtime* rt, int budget_ms, int* busy) {
   if (busy) *busy = 0;
   return guarded([&]() -> Result<> {
     RILLE_CHECK(check_call(rt, Call::turns));
-    Turning turning(*rt);
-    rt->loop->turn(std::max(0, budget_ms));
+    budget_ms = std::max(0, budget_ms);
+    Turning turning(*rt, budget_ms);
+    rt->loop->turn(budget_ms);
     if (busy) *busy = rt->running() > 0 || rt->pending > 0;
     return {};
   });

@@ -13,6 +13,7 @@ namespace rille::host {
 // Lets await.cpp call private members of LuaHost.
 struct AwaitAccess {
   static void resume(LuaHost& host, Fiber& fiber, int values) { host.resume(fiber, values); }
+  static void resume_later(LuaHost& host, FiberId id, int values) { host.resume_later(id, values); }
   static void refused(LuaHost& host, Fiber& fiber) { host.refused(fiber); }
 };
 
@@ -171,11 +172,7 @@ void Completion::finish_with(int (*fn)(lua_State*, void*), void* context) const 
   fiber->waiting = false;
   if (!host.current()) return AwaitAccess::resume(host, *fiber, values);
   // The code of another fiber is running and must continue first, so resume this fiber in the next turn of the loop.
-  host.loop().post([weak = host_, id = fiber_, values] {
-    auto pointer = weak.lock();
-    if (!pointer || !*pointer) return;
-    if (Fiber* f = (*pointer)->find(id)) AwaitAccess::resume(**pointer, *f, values);
-  });
+  AwaitAccess::resume_later(host, fiber_, values);
 }
 
 void Completion::fail(const Error& error) const {

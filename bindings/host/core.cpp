@@ -354,6 +354,8 @@ void push_core(lua_State* L) {
                     {"stdlib_names", bind<core_stdlib_names>}});
   push_null(L);
   lua_setfield(L, -2, "null");
+  get_registry(L, &key_gives_way);
+  lua_setfield(L, -2, "gives_way");
   lua_newtable(L);
   set_pattern_functions(L);
   lua_setfield(L, -2, "patterns");
@@ -382,6 +384,10 @@ void open_state(lua_State* L, const HostOptions& options) {
   protect_files(L);
   weak_table(L, "k");
   set_registry(L, &key_parents);
+  lua_newtable(L);
+  lua_pushboolean(L, 0);
+  lua_rawseti(L, -2, 1);
+  set_registry(L, &key_gives_way);
   lua_newtable(L);
   set_registry(L, &key_functions);
   lua_newtable(L);

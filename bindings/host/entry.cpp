@@ -40,7 +40,7 @@ void LuaHost::call_is_over(Budget& b, Error why) {
 void LuaHost::end_entry(Error why) {
   if (!budget_ || budget_->root || over_) return;
   over_ = std::move(why);
-  lua_sethook(lua(), &LuaHost::hook, LUA_MASKCOUNT, 1);
+  arm(1);
 }
 
 WithBudget::WithBudget(LuaHost& host, Budget* budget) : host_(host), budget_(budget) {
@@ -61,7 +61,7 @@ void WithBudget::swap() {
   std::swap(host_.options_.spent, budget_->spent);
 }
 
-Entry::Entry(LuaHost& host, Budget* budget) : host_(host), outermost_(!host.current_) {
+Entry::Entry(LuaHost& host, Budget* budget) : host_(host), outermost_(!host.current_ || host.gave_way_) {
   if (!outermost_) return;
   limits_.emplace(host, budget);
   Fiber& f = host.entered_;
@@ -70,17 +70,17 @@ Entry::Entry(LuaHost& host, Budget* budget) : host_(host), outermost_(!host.curr
     f.cannot_wait = true;
     f.random.reseed(host.run_fibers_->seed(1));
   }
-  host.current_ = &f;
+  outer_ = std::exchange(host.current_, &f);
   host.raised_.message.clear();
   const bool exceeded = host.clock_ && host.clock_->begin();
-  if (exceeded || host.over_) lua_sethook(host.lua(), &LuaHost::hook, LUA_MASKCOUNT, 1);
+  if (exceeded || host.over_) host.arm(1);
 }
 
 Entry::~Entry() {
   if (!outermost_) return;
   if (host_.clock_) host_.clock_->end();
-  if (host_.over_) lua_sethook(host_.lua(), nullptr, 0, 0);
-  host_.current_ = nullptr;
+  if (host_.over_) host_.arm(0);
+  host_.current_ = outer_;
 }
 
 Error Entry::error(lua_State* from) {

@@ -16,14 +16,6 @@ namespace rille::host {
 
 namespace {
 
-// Instructions that a cancelled fiber may run before it is interrupted between suspension points: enough for its
-// cleanup, but an end to a loop that swallows every error.
-constexpr int grace_instructions = 2'000'000;
-// Waits that a cancelled fiber may attempt. A fiber that attempts more swallows the error, and each attempt may be
-// expensive.
-constexpr int refused_waits_max = 100;
-// Checks of C functions that stand for grace_instructions.
-constexpr int grace_checks = 64;
 constexpr std::size_t source_bytes_max = 16 << 20;
 
 // Whether one of the first lines is the comment `-- rille: jit`.
@@ -62,7 +54,7 @@ LuaHost::LuaHost(Loop& loop, HostOptions options) : loop_(loop), options_(std::m
 
 Result<std::unique_ptr<LuaHost>> LuaHost::create(Loop& loop, HostOptions options) {
   std::unique_ptr<LuaHost> host(new LuaHost(loop, std::move(options)));
-  RILLE_TRY(host->state_, State::create(host->options_.memory_limit_bytes));
+  RILLE_TRY(host->state_, State::create(host->options_.memory_limit_bytes, host->options_.allocator));
   host->state_->owner = host.get();
   host->self_ = std::make_shared<LuaHost*>(host.get());
   const HostOptions& o = host->options_;
@@ -77,6 +69,7 @@ Result<std::unique_ptr<LuaHost>> LuaHost::create(Loop& loop, HostOptions options
 LuaHost::~LuaHost() {
   clock_.reset();
   alarm_.reset();
+  turn_watch_.reset();
   options_.spent->fibers -= spawned_;
   if (self_) *self_ = nullptr;  // so that later completions have no effect
   while (drivers_.after != &drivers_) {
@@ -195,6 +188,7 @@ FunctionRef LuaHost::keep_function(lua_State* L, int index) {
 // --- fibers
 
 void LuaHost::start(FiberId id, FunctionRef function, const Value& argument) {
+  if (gave_way_) return after_way_.push_back([this, id, function, argument] { start(id, function, argument); });
   if (over_) return refuse_start(id, function);
   auto owned = std::make_unique<Fiber>();
   Fiber& f = *owned;
@@ -252,18 +246,35 @@ void LuaHost::resume(Fiber& f, int values) {
   const WithBudget limits(*this, of.get());
   Fiber* outer = std::exchange(current_, &f);
   raised_.message.clear();  // the next error has its own traceback
-  const bool exceeded = clock_ && clock_->begin();
-  if (exceeded || over_) lua_sethook(f.L, &LuaHost::hook, LUA_MASKCOUNT, 1);
-  else if (run_fibers_->cancelled(f.id)) lua_sethook(f.L, &LuaHost::hook, LUA_MASKCOUNT, grace_instructions);
+  arm_resumed(f, clock_ && clock_->begin());
   f.plain.waits = false;
+  run_lua(f, values, outer);
+}
+
+void LuaHost::resume_later(FiberId id, int values) {
+  auto wake = [weak = std::weak_ptr(self_), id, values] {
+    auto pointer = weak.lock();
+    if (!pointer || !*pointer) return;
+    LuaHost& host = **pointer;
+    if (host.gave_way_) return host.after_way_.push_back([&host, id, values] { host.resume_later(id, values); });
+    if (Fiber* f = host.find(id)) host.resume(*f, values);
+  };
+  loop_.post(std::move(wake));
+}
+
+void LuaHost::run_lua(Fiber& f, int values, Fiber* outer) {
+  if (options_.turn && !outer) watch_turn();
   int status = lua_resume(f.L, values);
-  if (clock_) clock_->end();
-  if (status == LUA_YIELD) {
-    lua_settop(f.L, 0);
-    current_ = outer;
-    return;
+  if (!outer) turn_ends();
+  if (clock_) clock_->end(gives_way_ && status == LUA_YIELD);
+  if (gives_way_ && status == LUA_YIELD) {
+    gave_way_ = true;
+    run_fibers_->hold_fibers();
+    return options_.turn->later(self_);
   }
-  end_fiber(f, status);
+  if (gives_way_) set_gives_way(false);
+  if (status == LUA_YIELD) lua_settop(f.L, 0);
+  else end_fiber(f, status);
   current_ = outer;
 }
 
@@ -299,7 +310,7 @@ void LuaHost::end_fiber(Fiber& f, int status) {
   if (!read) result = std::move(read).error();
   if (dismissed_.erase(id) && !result && result.error().kind == ErrorKind::cancelled) result = Value();
   current_ = nullptr;
-  if (!result) lua_sethook(lua(), nullptr, 0, 0);
+  if (!result) arm(0);
   const bool of_host = id == 1 || (f.budget && f.budget->root == id);  // not spawned by the script
   if (!of_host && spawned_ > 0) --spawned_, --options_.spent->fibers;
   fibers_.erase(id);
@@ -353,109 +364,6 @@ std::string LuaHost::where(FiberId id) const {
   if (it == fibers_.end()) return "?";
   const Fiber& f = *it->second;
   return script_position(current_ != &f && f.awaiting ? f.awaiting : f.L);
-}
-
-// --- interruption
-
-void LuaHost::refused(Fiber& fiber) {
-  if (++fiber.refused > refused_waits_max) lua_sethook(lua(), &LuaHost::hook, LUA_MASKCOUNT, 1);
-}
-
-void LuaHost::arm_interrupt() noexcept {
-  interrupt_.store(true);
-  lua_sethook(lua(), &LuaHost::hook, LUA_MASKCOUNT, 1);
-}
-
-void LuaHost::look_later(std::int64_t ms) {
-  if (ms < 0 || loop_.virtual_time()) return;
-  if (!alarm_)
-    alarm_ = std::make_unique<Watchdog::Watch>([this] {
-      look_.store(true);
-      lua_sethook(lua(), &LuaHost::hook, LUA_MASKCOUNT, 1);
-      return Watchdog::never;
-    });
-  alarm_->set_sooner(system_clock().monotonic_ns() + ms * 1'000'000);
-}
-
-void LuaHost::left_scope() {
-  if (current_ && (over_ || run_fibers_->cancelled(current_->id)))
-    lua_sethook(lua(), &LuaHost::hook, LUA_MASKCOUNT, over_ ? 1 : grace_instructions);
-}
-
-// A script that catches the error still ends with it: the run is cancelled for that reason.
-void LuaHost::time_is_over(Error limit) {
-  if (over_) return;
-  over_ = std::move(limit);
-  clock_->begin_grace();
-  if (budget_) {
-    if (budget_->root) run_fibers_->cancel_fiber(budget_->root, *over_);
-    return;
-  }
-  control_->cancel(*over_);
-  if (current_) control_->cancel_now();
-}
-
-const Error* LuaHost::must_end(lua_State* L) {
-  if (interrupt_.exchange(false) && options_.on_interrupt) options_.on_interrupt();
-  if (control_ && look_.exchange(false)) look_later(control_->look_at_clock());
-  Fiber* f = current_;
-  if (f && clock_ && !over_)
-    if (std::optional<Error> limit = clock_->exceeded()) time_is_over(std::move(*limit));
-  const Error* why = f ? run_fibers_->cancelled(f->id) : nullptr;
-  if (!why && f && control_->cancel_waits()) {
-    if (!over_ && !std::exchange(grace_given_, true)) {  // it may be about to wait, the better point for the cancel
-      lua_sethook(L, &LuaHost::hook, LUA_MASKCOUNT, grace_instructions);
-      return nullptr;
-    }
-    control_->cancel_now();
-    why = run_fibers_->cancelled(f->id);
-  }
-  if (!why && f && over_ && (always_interrupted() || (budget_ && !budget_->root))) why = &*over_;
-  if (why) {
-    lua_sethook(L, &LuaHost::hook, LUA_MASKCOUNT, 1);  // until it has unwound: a pcall in a loop swallows one error
-    return why;
-  }
-  lua_sethook(L, nullptr, 0, 0);
-  // An interrupt requested in the meantime has lost its hook: set it again.
-  const bool again = (f && clock_ && clock_->due()) || interrupt_.load() || look_.load();
-  if (again) lua_sethook(L, &LuaHost::hook, LUA_MASKCOUNT, 1);
-  return nullptr;
-}
-
-// The same Lua value each time: one is made for every pcall and coroutine that the reason passes through.
-void LuaHost::raise_again(lua_State* L, const Error& why) {
-  if (raised_.ref == LUA_NOREF || raised_.message != why.message) {
-    {
-      Error e = why;
-      if (e.traceback.empty()) e.traceback = traceback(L, 0, false);
-      push_error(L, e);
-    }
-    luaL_unref(L, LUA_REGISTRYINDEX, std::exchange(raised_.ref, LUA_NOREF));
-    raised_.ref = luaL_ref(L, LUA_REGISTRYINDEX);
-    raised_.message = why.message;
-  }
-  lua_rawgeti(L, LUA_REGISTRYINDEX, raised_.ref);
-  lua_error(L);
-  __builtin_unreachable();
-}
-
-void LuaHost::check_hook(lua_State* L) {
-  if (lua_gethookcount(L) > 1 && ++checks_ < grace_checks) return;
-  checks_ = 0;
-  if (const Error* why = must_end(L)) raise_again(L, *why);
-}
-
-void LuaHost::hook(lua_State* L, lua_Debug* ar) {
-  LuaHost& host = of(L);
-  const Error* why = host.must_end(L);
-  if (!why) return;
-  lua_getinfo(L, "S", ar);
-  // Do not interrupt the code that catches the reason: scopes, steps and the REPL's loop. Other modules are helpers of
-  // the script.
-  if (!host.always_interrupted())
-    for (std::string_view catcher : {"=[rille]", "=[rille.flow]", "=[rille.repl]"})
-      if (catcher == ar->source) return;
-  host.raise_again(L, *why);
 }
 
 }  // namespace rille::host

@@ -13,9 +13,14 @@
 // interpreted Lua the host calls options.on_interrupt (which may cancel the run). If the Run then reports the current
 // fiber as cancelled, every instruction of script code raises the reason until a scope of the fiber catches it and
 // cleans up. All other functions: loop thread only.
+//
+// Turns: when the time of options.turn is spent, the host suspends the code that runs (it "gives way") at the next
+// instruction of interpreted Lua, unless a C function that called Lua stands in between (string.gsub with a function).
+// Until go_on() nothing else of this run continues, so scripts see the order that they would see without turns.
 #pragma once
 
 #include <atomic>
+#include <climits>
 #include <functional>
 #include <map>
 #include <memory>
@@ -32,6 +37,7 @@
 #include "bindings/host/object.hpp"
 #include "bindings/host/random.hpp"
 #include "bindings/host/state.hpp"
+#include "bindings/host/turn.hpp"
 #include "runtime/workflow/engine/fibers.hpp"
 #include "runtime/workflow/engine/run_control.hpp"
 
@@ -44,6 +50,7 @@ enum class Rehearsal { no, simulate, plan };
 
 struct HostOptions {
   std::size_t memory_limit_bytes = 0;
+  Allocator allocator;
   Rules rules = Rules::workflow;
   Rehearsal rehearsal = Rehearsal::no;
   bool jit = false;              // compile the user's code to machine code too
@@ -52,6 +59,7 @@ struct HostOptions {
   Grants grants = Grants::everything();
   bool under_limits = false;           // the host program has set a limit: native code, which knows none, is refused
   std::shared_ptr<Spending> spent;     // null: the host's own; a child run shares that of its parent
+  std::shared_ptr<Turn> turn;          // null: Lua never gives way
   std::string script_directory;        // folder where `require "x"` looks for x.lua; "": only Rille's modules are found
   std::function<void()> on_interrupt;  // called when arm_interrupt() has interrupted Lua code
   Value last_checkpoint;               // value of rille.last_checkpoint: what an earlier attempt of this call published
@@ -101,7 +109,10 @@ class LuaHost final : public Guest {
   ~LuaHost() override;
   void bind_run(engine::Run& run);
   // Instead of bind_run, for code that uses no durable function: gives the host only the parts of a run that it needs.
-  void bind(engine::RunControl& control, engine::Fibers& fibers) { control_ = &control, run_fibers_ = &fibers; }
+  void bind(engine::RunControl& control, engine::Fibers& fibers) {
+    control_ = &control, run_fibers_ = &fibers;
+    cancel_recorded_ = control.cancel_waits();
+  }
 
   // Compiles a script from its text; bytecode is refused. Error `invalid`: a syntax error, with "file:line:".
   // Tracebacks show `name` ("=-e" as "-e").
@@ -120,6 +131,8 @@ class LuaHost final : public Guest {
   void arm_interrupt() noexcept;  // callable from any thread and in a signal handler
   // Makes the Run check its clock after `ms`, even while Lua computes. -1: no check is needed.
   void look_later(std::int64_t ms);
+
+  void go_on();  // continues the code that gave way; called by the Turn
 
   // For the bindings of C++ functions.
   static LuaHost& of(lua_State* L) { return *static_cast<LuaHost*>(State::of(L).owner); }
@@ -186,12 +199,24 @@ class LuaHost final : public Guest {
   LuaHost(Loop& loop, HostOptions options);
   Result<> open_libraries();
   void resume(Fiber& fiber, int values);
+  void resume_later(FiberId id, int values);
+  void run_lua(Fiber& fiber, int values, Fiber* outer);
   void refuse_start(FiberId id, FunctionRef function);
   void end_fiber(Fiber& fiber, int status);
   void refused(Fiber& fiber);  // called when a cancelled fiber was refused a wait
   static void hook(lua_State* L, lua_Debug* ar);
   void check_hook(lua_State* L);
-  const Error* must_end(lua_State* L);  // null: the code may go on
+  void arm(int count);
+  void arm_resumed(const Fiber& fiber, bool exceeded);
+  void set_hook();
+  bool hook_is_due() const;
+  bool count_instructions(int count);
+  void watch_turn();
+  void turn_ends();
+  bool may_give_way(lua_State* L) const;
+  void give_way();
+  void set_gives_way(bool on);
+  const Error* must_end();  // null: the code may go on
   [[noreturn]] void raise_again(lua_State* L, const Error& why);
   bool always_interrupted() const { return over_ && (!clock_ || clock_->grace_over()); }
 
@@ -211,6 +236,19 @@ class LuaHost final : public Guest {
   Budget* budget_ = nullptr;  // whose limits hold now: they are swapped with over_, clock_ and options_.spent
   std::map<FiberId, std::shared_ptr<Budget>> unborn_;  // of fibers that have not started
   std::atomic<bool> interrupt_{false};
+  // What the hook is for, besides the flags that other threads set. 0: nothing; 1: code must end, every instruction;
+  // else the instructions that are left of a grace.
+  int armed_ = 0;
+  std::atomic<bool> turn_rang_{false};  // the turn's time is spent, says the watchdog
+  // Instructions until the code that runs must give way. way_never: it need not.
+  static constexpr int way_never = INT_MAX;
+  int way_left_ = way_never;
+  bool gives_way_ = false;  // it is being suspended: coroutines of the script pass that on
+  // The run's record holds a cancel. It takes effect where it did before, not where code gives way.
+  bool cancel_recorded_ = false;
+  bool gave_way_ = false;                         // it is suspended; it is still the current fiber
+  std::vector<std::function<void()>> after_way_;  // continues other fibers once the current one waits
+  std::unique_ptr<Watchdog::Watch> turn_watch_;
   bool grace_given_ = false;  // a fiber that computes gets a grace period before a cancel interrupts it
   int checks_ = 0;            // of C functions, while a grace period in instructions runs
   struct {
@@ -254,6 +292,7 @@ class Entry {
  private:
   LuaHost& host_;
   bool outermost_;
+  Fiber* outer_ = nullptr;  // the one that gave way meanwhile
   std::optional<WithBudget> limits_;
 };
 

@@ -46,7 +46,7 @@ std::int64_t LimitClock::grace_left_ns() const {
 std::int64_t LimitClock::due_ns(std::int64_t now) const {
   if (in_grace_) return now + std::max<std::int64_t>(0, grace_left_ns());
   std::int64_t due = spent_->wall_due_ns;
-  if (limits_.slice_ms > 0) due = std::min(due, now + limits_.slice_ms * ms_ns);
+  if (limits_.slice_ms > 0) due = std::min(due, now + limits_.slice_ms * ms_ns - slice_ns_);
   if (limits_.cpu_ms > 0) due = std::min(due, now + limits_.cpu_ms * ms_ns - spent_->lua_ns);
   return due;
 }
@@ -59,11 +59,12 @@ bool LimitClock::begin() {
   return due();
 }
 
-void LimitClock::end() {
+void LimitClock::end(bool gave_way) {
   const std::int64_t now = now_ns();
   runs_.store(false);
   watch_.clear();
   spent_->lua_ns += now - began_ns_;
+  slice_ns_ = gave_way ? slice_ns_ + now - began_ns_ : 0;
   if (in_grace_) spent_->grace_ns += now - grace_began_ns_;
   began_ns_ = 0;
 }
@@ -72,7 +73,7 @@ std::optional<Error> LimitClock::exceeded() const {
   if (!began_ns_) return {};
   const std::int64_t now = now_ns();
   if (now >= spent_->wall_due_ns) return wall_error(limits_.wall_ms);
-  if (limits_.slice_ms > 0 && now - began_ns_ >= limits_.slice_ms * ms_ns)
+  if (limits_.slice_ms > 0 && slice_ns_ + now - began_ns_ >= limits_.slice_ms * ms_ns)
     return limit_error("slice_ms",
                        fmt::format("the script ran longer than its time slice of {} without waiting",
                                    format_duration_ms(limits_.slice_ms)),

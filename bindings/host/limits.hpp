@@ -42,7 +42,7 @@ class LimitClock {
   // `ring` is called on the watchdog's thread when a limit may be exceeded, and again until Lua stops.
   LimitClock(const Limits& limits, std::shared_ptr<Spending> spent, std::function<void()> ring);
   bool begin();                           // a fiber is resumed; true: a limit is exceeded already
-  void end();                             // the fiber waits or has ended
+  void end(bool gave_way);                // gave_way: it computes on when it is resumed; else it waits or has ended
   std::optional<Error> exceeded() const;  // which limit, while Lua runs
   void begin_grace();                     // a limit was exceeded
   void renew() { in_grace_ = false; }     // for the next call; its Spending is new, too. While no Lua runs
@@ -57,6 +57,7 @@ class LimitClock {
   std::shared_ptr<Spending> spent_;
   bool in_grace_ = false;
   std::int64_t began_ns_ = 0;  // 0: no Lua runs
+  std::int64_t slice_ns_ = 0;  // what the fiber had used of its slice when it gave way
   std::int64_t grace_began_ns_ = 0;
   std::atomic<bool> runs_{false};  // read by the watchdog
   Watchdog::Watch watch_;

@@ -25,8 +25,14 @@ local function shim(call, unpack_result)
   return function(...) return unpack_result(call(...)) end
 end
 
--- A script's coroutine that awaits yields the sentinel up; the result is passed down to it.
+-- A script's coroutine that awaits yields the sentinel up; the result is passed down to it. One that the hook suspends,
+-- because the turn is over, yields nothing.
+local gives_way = core.gives_way
 local function pass(co, ok, first, ...)
+  if gives_way[1] then
+    yield()
+    return pass(co, resume(co))
+  end
   if ok and first == AWAIT and type(first) == "userdata" then
     return pass(co, resume(co, yield(AWAIT)))
   end

@@ -11,6 +11,10 @@
 
 #include "runtime/core/base/units.hpp"
 
+// Of librille.so alone, which loads LuaJIT by itself (cmake/luajit_apart.c.in); elsewhere LuaJIT is linked. Null:
+// LuaJIT is there; else why not.
+extern "C" const char* rille_load_luajit() __attribute__((weak));
+
 namespace rille::host {
 
 namespace {
@@ -40,12 +44,19 @@ int read_version(lua_State* L) {
 
 }  // namespace
 
+void* State::take(void* pointer, std::size_t old_size, std::size_t new_size) {
+  if (allocator_.function) return allocator_.function(allocator_.payload, pointer, old_size, new_size);
+  if (new_size > 0) return std::realloc(pointer, new_size);
+  std::free(pointer);
+  return nullptr;
+}
+
 void* State::allocate(void* ud, void* pointer, std::size_t old_size, std::size_t new_size) {
   auto* self = static_cast<State*>(ud);
   if (!pointer) old_size = 0;
   if (new_size == 0) {
     self->used_ -= old_size;
-    std::free(pointer);
+    if (pointer) self->take(pointer, old_size, 0);
     return nullptr;
   }
   std::size_t after = self->used_ - old_size + new_size;
@@ -62,7 +73,7 @@ void* State::allocate(void* ud, void* pointer, std::size_t old_size, std::size_t
       lua_gc(self->L_, LUA_GCSETSTEPMUL, 400);
     }
   }
-  void* p = std::realloc(pointer, new_size);
+  void* p = self->take(pointer, old_size, new_size);
   if (p) self->used_ = after;
   return p;
 }
@@ -79,9 +90,14 @@ std::size_t default_memory_limit() {
   return bytes / 2;
 }
 
-Result<std::unique_ptr<State>> State::create(std::size_t memory_limit_bytes) {
+Result<std::unique_ptr<State>> State::create(std::size_t memory_limit_bytes, Allocator allocator) {
+  if (rille_load_luajit)
+    if (const char* why = rille_load_luajit())
+      return make_error(ErrorKind::config, fmt::format("LuaJIT cannot be loaded: {}", why),
+                        "install it (Debian: libluajit-5.1-2), or put it where the loader looks");
   RILLE_CHECK(refuse_foreign_lua());
   std::unique_ptr<State> state(new State());
+  state->allocator_ = allocator;
   state->L_ = lua_newstate(&State::allocate, state.get());
   if (!state->L_)
     return make_error(ErrorKind::config,

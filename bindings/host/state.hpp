@@ -15,11 +15,17 @@ namespace rille::host {
 // memory or of the process's address space (ulimit -v).
 std::size_t default_memory_limit();
 
+// Where Lua's memory comes from: `function` as lua_Alloc, with `payload` first. Null: malloc.
+struct Allocator {
+  void* (*function)(void* payload, void* pointer, std::size_t old_size, std::size_t new_size) = nullptr;
+  void* payload = nullptr;
+};
+
 class State {
  public:
   // memory_limit_bytes 0: no limit. Allocation beyond the limit raises "not enough memory" in Lua. Once a quarter of
   // the limit is used, the garbage collector works harder, so that garbage is freed before the limit is reached.
-  static Result<std::unique_ptr<State>> create(std::size_t memory_limit_bytes);
+  static Result<std::unique_ptr<State>> create(std::size_t memory_limit_bytes, Allocator allocator = {});
   ~State();
   State(const State&) = delete;
   State& operator=(const State&) = delete;
@@ -52,7 +58,9 @@ class State {
  private:
   State() = default;
   static void* allocate(void* ud, void* pointer, std::size_t old_size, std::size_t new_size);
+  void* take(void* pointer, std::size_t old_size, std::size_t new_size);
   lua_State* L_ = nullptr;
+  Allocator allocator_;
   std::size_t used_ = 0, limit_ = 0, reserve_ = 0;
   bool limit_hit_ = false, pressed_ = false;
 };

@@ -272,6 +272,32 @@ static void test_interrupts(rille_runtime* rt) {
   rille_run_free(run);
 }
 
+static void note_removed(const rille_error* error, void* removed) {
+  CHECK(!error);
+  *(int*)removed = 1;
+}
+
+/* A script that computes for long: turns return meanwhile, and another thread cancels it. */
+static void* cancel_it(void* run) {
+  ok(rille_run_cancel(run, "too long"));
+  return NULL;
+}
+static void test_turns(rille_runtime* rt) {
+  rille_run* run = start(rt, "local n = 0 for i = 1, 2e8 do n = n + i % 3 end return n");
+  int unfinished = 0;
+  for (; rille_run_state(run) == RILLE_RUN_RUNNING; ++unfinished) ok(rille_turn(rt, 2, NULL));
+  CHECK(unfinished > 5 && strcmp(rille_run_result(run, NULL), "200000001") == 0);
+  rille_run_free(run);
+  run = start(rt, "while true do end");
+  for (int i = 0; i < 5; ++i) ok(rille_turn(rt, 2, NULL));
+  pthread_t thread;
+  CHECK(pthread_create(&thread, NULL, cancel_it, run) == 0);
+  pthread_join(thread, NULL);
+  while (rille_run_state(run) == RILLE_RUN_RUNNING) ok(rille_turn(rt, 2, NULL));
+  CHECK(strcmp(rille_error_message(rille_run_error(run)), "too long") == 0);
+  rille_run_free(run);
+}
+
 /* Suspended by a shutdown without time, continued in a new runtime: the finished step answers from the journal. */
 static void test_resume(const char* folder) {
   rille_runtime* rt = create(folder, "resumed");
@@ -303,6 +329,12 @@ static void test_resume(const char* folder) {
   CHECK(strcmp(leases, "[]") == 0);
   rille_free(leases);
   refused(rille_release(rt, "nothing", NULL, NULL), RILLE_INVALID, "nothing");
+  int removed = 0;
+  ok(rille_run_remove(rt, id, note_removed, &removed));
+  while (!removed) ok(rille_turn(rt, 1, NULL));
+  ok(rille_runs(rt, 10, &runs));
+  CHECK(!strstr(runs, id));
+  rille_free(runs);
   ok(rille_shutdown(rt, 1000));
   rille_destroy(rt);
 }
@@ -356,9 +388,13 @@ static void test_grants_resumed(const char* folder) {
 
 static void* on_wrong_thread(void* rt) {
   refused(rille_turn(rt, 0, NULL), RILLE_STATE, "another thread");
+  refused(rille_destroy(rt), RILLE_STATE, "another thread");
   return NULL;
 }
-static void turns_inside(void* rt) { refused(rille_turn(rt, 0, NULL), RILLE_STATE, "callback"); }
+static void turns_inside(void* rt) {
+  refused(rille_turn(rt, 0, NULL), RILLE_STATE, "callback");
+  refused(rille_destroy(rt), RILLE_STATE, "callback");
+}
 
 static void test_misuse(rille_runtime* rt) {
   pthread_t thread;
@@ -369,7 +405,7 @@ static void test_misuse(rille_runtime* rt) {
   pid_t child = fork();
   if (child == 0) {
     refused(rille_turn(rt, 0, NULL), RILLE_STATE, "fork");
-    rille_destroy(rt);
+    refused(rille_destroy(rt), RILLE_STATE, "fork");
     _exit(0);
   }
   int status = 1;
@@ -390,6 +426,7 @@ int main(void) {
   test_limits(a);
   test_grants(a);
   test_interrupts(b);
+  test_turns(b);
   test_misuse(a);
   test_resume(folder);
   test_grants_resumed(folder);

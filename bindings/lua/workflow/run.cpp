@@ -112,8 +112,13 @@ Result<int> budget(lua_State* L) {
   return 0;
 }
 
-int home(lua_State* L) {
-  push(L, begin_verb(L, "home", Verbs::anywhere).run.home());
+Result<int> home(lua_State* L) {
+  std::string folder = begin_verb(L, "home", Verbs::anywhere).run.home();
+  if (folder == engine::in_memory_home)
+    return make_error(ErrorKind::state,
+                      "rille.home: this run has no folder: its host program keeps all state in memory",
+                      "open the runtime with a folder as its home");
+  push(L, folder);
   return 1;
 }
 

@@ -21,6 +21,7 @@ CREATE TABLE runs (
   month_micros INTEGER,              -- what this run leaves the month's leases of the whole home; null: no limit
   tag TEXT NOT NULL DEFAULT '',      -- whose budget it shares
   deadline_us INTEGER,               -- null: none
+  host_modules TEXT NOT NULL DEFAULT '', -- names of the host program's modules: who resumes it must have them
   cancel_after INTEGER,              -- null: not cancelled. The last completion before it; -1: it came before the start
   cancel_reason TEXT,
   created_us INTEGER NOT NULL, updated_us INTEGER NOT NULL, ended_us INTEGER,

@@ -299,6 +299,8 @@ Async<> RunImpl::sleep(FiberId id, std::string name, std::int64_t ms, std::strin
   }
   // Wall time may jump; check at least every minute. No clock change makes a sleep longer than `ms`.
   Deadline due(loop_.clock(), std::min(slot.next_us, now_us() + ms * 1000));
+  // What is not recorded would complete at once: other fibers and the host program must have their turn.
+  if (config_.mode != Mode::durable && due.over()) RILLE_CO_CHECK(co_await sleep_for(loop_, 0, token(*slot.fiber)));
   while (!due.over())
     RILLE_CO_CHECK(co_await sleep_for(loop_, std::min<std::int64_t>(due.left_ms(), 60'000), token(*slot.fiber)));
   Result<Value> done = co_await complete(std::move(slot), Value());

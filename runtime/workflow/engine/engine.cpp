@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 #include <tuple>
 
 #include "runtime/core/base/id.hpp"
@@ -28,7 +29,7 @@ namespace {
 
 constexpr const char* run_columns =
     "SELECT id,script,mode,state,host,args,result,error,epoch,created_us,updated_us,ended_us,pid,cancel_reason,parent,"
-    "forked_from,seed,tag,deadline_us "
+    "forked_from,seed,tag,deadline_us,host_modules "
     "FROM runs ";
 
 RunRow read_run(const store::Row& row) {
@@ -56,6 +57,7 @@ RunRow read_run(const store::Row& row) {
   r.forked_from = row.text(15);
   r.seed = row.text(16);
   r.deadline_us = row.null(18) ? 0 : row.integer(18);
+  r.host_modules = row.text(19);
   return r;
 }
 
@@ -145,7 +147,22 @@ Error no_home(const std::string& home, int errno_value) {
 
 }  // namespace
 
+Result<std::unique_ptr<Engine>> Engine::open_in_memory(Loop& loop, EngineOptions options) {
+  std::unique_ptr<Engine> engine(new Engine(loop, std::move(options)));
+  engine->locks_ = &engine->held_;
+  engine->blobs_.reset();
+  RILLE_TRY(std::shared_ptr<store::Db> disk, store::Journal::make_disk());
+  engine->journal_ = store::Journal::in_memory(loop, std::move(disk));
+  engine->registry_ = std::make_unique<provider::Registry>();
+  engine->leases_ = std::make_unique<lease::Manager>(loop, *engine->journal_, *engine->registry_, random_hex(6));
+  engine->pools_ = std::make_unique<Pools>(loop, *engine->journal_,
+                                           [e = engine.get()](const std::string& run) { return e->alive(run); });
+  engine->alerts_ = std::make_unique<Alerts>(loop, *engine->journal_, engine->options_.mail);
+  return engine;
+}
+
 Result<std::unique_ptr<Engine>> Engine::open(Loop& loop, EngineOptions options) {
+  if (options.home == in_memory_home) return open_in_memory(loop, std::move(options));
   if (options.home.empty()) return no_home(options.home, ENOENT);
   std::error_code ec;
   std::filesystem::create_directories(options.home + "/runs", ec);
@@ -192,6 +209,19 @@ Result<> Engine::refuse_ended(const RunRow& row) {
           (row.mode == "durable" ? fmt::format(", or start a new one with `rille run {}`", row.script) : ""));
 }
 
+Result<> Engine::has_modules_of(const RunRow& row) const {
+  std::string missing, name;
+  for (std::istringstream names(row.host_modules); names >> name;)
+    if (!host_modules_.contains(name)) missing += (missing.empty() ? "'" : ", '") + name + "'";
+  if (missing.empty()) return {};
+  return make_error(
+      ErrorKind::state,
+      fmt::format("run {} belongs to the program that started it, and uses its module {}", row.id, missing),
+      fmt::format("resume it in that program, or in another that registers the module before; its machines end with "
+                  "`rille gc --now {}`",
+                  row.id));
+}
+
 Async<std::unique_ptr<Run>> Engine::start(RunSpec spec, RunHooks hooks) {
   RunRow row;
   row.id = spec.id.empty() ? new_run_id(loop_.clock().wall_us()) : spec.id;
@@ -200,6 +230,8 @@ Async<std::unique_ptr<Run>> Engine::start(RunSpec spec, RunHooks hooks) {
   row.args = spec.args;
   row.parent = spec.parent;
   row.tag = spec.tag;
+  if (spec.parent.empty())  // the scripts of child runs have no modules of the host program
+    for (const std::string& name : host_modules_) row.host_modules += (row.host_modules.empty() ? "" : " ") + name;
   if (spec.deadline_ms > 0) row.deadline_us = loop_.clock().wall_us() + spec.deadline_ms * 1000;
   co_return co_await take(std::move(row), true, std::move(hooks));
 }
@@ -223,6 +255,7 @@ Async<std::unique_ptr<Run>> Engine::resume_with(std::string id, std::string scri
 }
 
 Async<std::unique_ptr<Run>> Engine::take(RunRow row, bool fresh, RunHooks hooks, std::string edited) {
+  if (!fresh) RILLE_CO_CHECK(has_modules_of(row));
   RILLE_CO_TRY(RunLock lock, locks_ ? RunLock::take(*locks_, row.id) : RunLock::take(run_home(row.id), row.id));
   std::int64_t now = loop_.clock().wall_us();
   auto shared = std::make_shared<RunRow>(row);
@@ -235,11 +268,11 @@ Async<std::unique_ptr<Run>> Engine::take(RunRow row, bool fresh, RunHooks hooks,
                     {*host, std::int64_t{getpid()}, now, r.id});
     std::string args = r.args.to_json();
     return db.run(
-        "INSERT INTO runs(id,script,mode,state,epoch,args,created_us,updated_us,host,pid,parent,tag,deadline_us) "
-        "VALUES(?1,?2,?3,'running',1,?4,?5,?5,?6,?7,?8,"
-        "CASE WHEN ?9='' THEN COALESCE((SELECT tag FROM runs WHERE id=?8),'') ELSE ?9 END,?10)",
+        "INSERT INTO runs(id,script,mode,state,epoch,args,created_us,updated_us,host,pid,parent,tag,deadline_us,"
+        "host_modules) VALUES(?1,?2,?3,'running',1,?4,?5,?5,?6,?7,?8,"
+        "CASE WHEN ?9='' THEN COALESCE((SELECT tag FROM runs WHERE id=?8),'') ELSE ?9 END,?10,?11)",
         {r.id, r.script, r.mode, args, now, *host, std::int64_t{getpid()}, r.parent, r.tag,
-         r.deadline_us ? store::SqlValue(r.deadline_us) : store::SqlValue()});
+         r.deadline_us ? store::SqlValue(r.deadline_us) : store::SqlValue(), r.host_modules});
   };
   // Do not wait for a new session's row: a session is resumed only for its leases, whose rows are written after it.
   if (fresh && row.mode == "session") journal_->enqueue(std::move(write));
@@ -252,7 +285,8 @@ Async<std::unique_ptr<Run>> Engine::take(RunRow row, bool fresh, RunHooks hooks,
   RunConfig config;
   config.id = row.id;
   config.script = edited.empty() ? row.script : edited;
-  config.home = run_home(row.id);
+  const bool in_memory = options_.home == in_memory_home;
+  config.home = in_memory ? std::string(in_memory_home) : run_home(row.id);
   config.mode = row.mode == "session" ? Mode::session : Mode::durable;
   config.args = row.args;
   config.hooks = std::move(hooks);
@@ -271,7 +305,7 @@ Async<std::unique_ptr<Run>> Engine::take(RunRow row, bool fresh, RunHooks hooks,
   Replay replay;
   if (!fresh) { RILLE_CO_TRY(replay, Replay::load(journal_->reader(), row.id, blobs_.get())); }
   co_return std::unique_ptr<Run>(
-      new RunImpl(loop_, std::move(config), journal_.get(), leases_.get(), std::move(replay)));
+      new RunImpl(loop_, std::move(config), journal_.get(), in_memory ? nullptr : leases_.get(), std::move(replay)));
 }
 
 Result<std::vector<RunRow>> Engine::runs(int limit, bool with_children) const {

@@ -23,7 +23,7 @@ struct Simulation;
 struct EngineOptions {
   lease::GpuUse gpu_use;                          // which GPUs this build can use; null: every GPU is accepted
   std::function<std::string()> install_identity;  // agent::InstallOptions::identity; null: the build alone
-  std::string home;                               // RILLE_HOME; created if missing (mode 0700)
+  std::string home;                               // RILLE_HOME; created if missing (mode 0700). in_memory_home: no disk
   std::string self_exe;                           // the `rille` command, for agents on this machine
   std::string providers_file;                     // provider settings (provider/providers.hpp); "": `local` alone
   net::MailServer mail;                           // for alerts by e-mail
@@ -63,6 +63,7 @@ struct RunRow {
   std::optional<Error> error;
   std::optional<Error> cancel_reason;  // set: the run was cancelled, and unwinds or has unwound
   std::int64_t epoch = 0, created_us = 0, updated_us = 0, ended_us = 0, pid = 0;
+  std::string host_modules;      // names of the modules that the host program offered at its start, with spaces between
   std::string seed;              // run id that seeds random numbers; a fork has its origin's
   std::int64_t deadline_us = 0;  // 0: the run has no deadline
   Value shown_args() const;      // secrets in URLs are redacted
@@ -133,6 +134,11 @@ class Engine {
   // Marks a run that stops here without unwinding (SIGTERM, SIGHUP) as suspended; `resume` continues it.
   Result<> suspend(Run& run);
 
+  // A module that the host program offers to the scripts of this engine's runs. Runs started from now on need it: to
+  // resume one without it fails with `state`, and leaves the run as it was.
+  void offer_module(const std::string& name) { host_modules_.insert(name); }
+  Result<> has_modules_of(const RunRow& row) const;
+
   lease::Manager& leases() { return *leases_; }
   Pools& pools() { return *pools_; }
   Alerts* alerts() { return alerts_.get(); }  // null: simulated, no alerts
@@ -148,6 +154,7 @@ class Engine {
  private:
   Engine(Loop& loop, EngineOptions options) : loop_(loop), options_(std::move(options)) {}
   static Result<> refuse_ended(const RunRow& row);
+  static Result<std::unique_ptr<Engine>> open_in_memory(Loop& loop, EngineOptions options);
   Result<std::optional<RunRow>> exactly(const std::string& id) const;
   Async<Value> execute_child(std::unique_ptr<Run> run, std::string script, std::shared_ptr<ChildPrograms> programs,
                              CancelToken token, Paused paused);
@@ -159,7 +166,9 @@ class Engine {
 
   Loop& loop_;
   EngineOptions options_;
-  // Set in a simulation; null: the engine uses lock files and real machines.
+  std::set<std::string> host_modules_;
+  std::set<std::string> held_;  // for locks_ of a home in memory
+  // Set in a simulation and in memory; null: the engine uses lock files.
   std::set<std::string>* locks_ = nullptr;  // runs that have a runner
   std::shared_ptr<Connector> connector_;
   std::unique_ptr<store::Journal> journal_;

@@ -19,6 +19,11 @@ class Fibers : public FiberSink {
   virtual std::uint64_t seed(FiberId fiber) const = 0;      // random seed, derived from run id and fiber path
   virtual std::string path(FiberId fiber) const = 0;        // such as "main/worker#1"
 
+  // The guest has suspended a fiber's code in the middle of a computation. Until release_fibers() no other fiber
+  // continues, so that scripts see the order that they would see had the code run on.
+  virtual void hold_fibers() = 0;
+  virtual void release_fibers() = 0;
+
   // Each fiber has a root scope, a child of the scope it was spawned in. Before fiber_done, a guest may settle, clean
   // up and release the root scope like any scope from scope_enter, so that the body's defers run in the fiber. The
   // engine does whatever the guest leaves undone before the fiber counts as ended.

@@ -14,7 +14,10 @@ namespace rille::engine {
 namespace {
 using Live = std::function<Async<Value>(CancelToken)>;
 
-Error no_leases() {
+Error no_leases(const RunConfig& config) {
+  if (config.home == in_memory_home)
+    return make_error(ErrorKind::state, "this run can rent nothing: its host program keeps all state in memory",
+                      "open the runtime with a folder as its home: the record of a machine must outlive the program");
   return make_error(ErrorKind::state, "code inside box:call cannot rent or call other machines",
                     "rent and call machines in the workflow, outside box:call");
 }
@@ -55,7 +58,7 @@ bool is_offered(const Value& row) { return !row["id"].is_null(); }
 }  // namespace
 
 Async<Value> RunImpl::offers(FiberId id, Value query, std::string source) {
-  if (!leases_) co_return no_leases();
+  if (!leases_) co_return no_leases(config_);
   Operation op{"offers", "offers", query, std::move(source)};
   connector_->adapt_offers(query);
   Live live = [this, query](CancelToken token) { return list_offers(query, std::move(token)); };
@@ -78,7 +81,7 @@ Async<Value> RunImpl::list_offers(Value query, CancelToken token) {
 }
 
 Async<Value> RunImpl::price_history(FiberId id, Value query, std::string source) {
-  if (!leases_) co_return no_leases();
+  if (!leases_) co_return no_leases(config_);
   Operation op{"price_history", "price_history", query, std::move(source)};
   connector_->adapt_query(query);
   Live live = [this, query](CancelToken token) { return leases_->queries().price_history(query, token); };
@@ -86,7 +89,7 @@ Async<Value> RunImpl::price_history(FiberId id, Value query, std::string source)
 }
 
 Async<Value> RunImpl::quotas(FiberId id, Value query, std::string source) {
-  if (!leases_) co_return no_leases();
+  if (!leases_) co_return no_leases(config_);
   Operation op{"quotas", "quotas", query, std::move(source)};
   connector_->adapt_query(query);
   Live live = [this, query](CancelToken token) { return leases_->queries().quotas(query, token); };
@@ -109,7 +112,7 @@ std::string RunImpl::recorded_as(const std::string& lease_id) const {
 }
 
 Async<LeaseView> RunImpl::rent(FiberId id, std::string name, Value options, std::string source) {
-  if (!leases_) co_return no_leases();
+  if (!leases_) co_return no_leases(config_);
   FiberRecord& f = fiber(id);
   std::string lease_id = lease::Manager::lease_id(config_.id, next_key(f, name));
   Operation asked{"rent", name, options, std::move(source)};
@@ -227,7 +230,7 @@ Async<> RunImpl::release_all(FiberRecord& f, std::vector<std::string> ids, Slot 
 }
 
 Async<> RunImpl::release(FiberId id, std::string lease_id, std::string source) {
-  if (!leases_) co_return no_leases();
+  if (!leases_) co_return no_leases(config_);
   RILLE_CO_TRY(Slot slot, co_await admit(id, Operation{"release", "release", Value(), std::move(source)}));
   FiberRecord& f = fiber(id);
   Result<Value> outcome = Value();
@@ -244,7 +247,7 @@ Async<> RunImpl::release(FiberId id, std::string lease_id, std::string source) {
 }
 
 Async<> RunImpl::detach(FiberId id, std::string lease_id, std::int64_t ttl_ms, std::string source) {
-  if (!leases_) co_return no_leases();
+  if (!leases_) co_return no_leases(config_);
   Value identity;
   identity.set("lease", recorded_as(lease_id)).set("ttl_ms", ttl_ms);
   Operation op{"detach", "detach", std::move(identity), std::move(source)};
@@ -260,12 +263,12 @@ Async<> RunImpl::detach(FiberId id, std::string lease_id, std::int64_t ttl_ms, s
 }
 
 Result<LeaseView> RunImpl::lease(const std::string& lease_id) const {
-  if (!leases_) return no_leases();
+  if (!leases_) return no_leases(config_);
   return calls_->view(lease_id);
 }
 
 Async<Value> RunImpl::call(FiberId id, std::string lease_id, CallSpec spec, std::string source) {
-  if (!leases_) co_return no_leases();
+  if (!leases_) co_return no_leases(config_);
   Value identity;
   identity.set("lease", recorded_as(lease_id)).set("what", spec.identity);
   FiberRecord& f = fiber(id);
@@ -312,7 +315,7 @@ Async<Value> RunImpl::call(FiberId id, std::string lease_id, CallSpec spec, std:
 // Moves files (stage, get). The entry's arguments are the lease, source, destination and options.
 Async<Value> RunImpl::transfer(FiberId id, const char* verb, Transfer how, std::string lease_id, std::string from,
                                std::string to, Value options, std::string source) {
-  if (!leases_) co_return no_leases();
+  if (!leases_) co_return no_leases(config_);
   Value identity;
   Value plain = options;
   if (plain.as_object()) plain.as_object()->erase("sim");
@@ -339,7 +342,7 @@ Async<Value> RunImpl::complete_setup(Slot slot, Result<Value> outcome, store::Jo
 }
 
 Async<Value> RunImpl::replace(FiberId id, std::string lease_id, Value options, std::string source) {
-  if (!leases_) co_return no_leases();
+  if (!leases_) co_return no_leases(config_);
   Value identity;
   identity.set("lease", recorded_as(lease_id)).set("options", options);
   Operation op{"replace", "replace", std::move(identity), std::move(source)};
@@ -351,7 +354,7 @@ Async<Value> RunImpl::replace(FiberId id, std::string lease_id, Value options, s
 }
 
 Async<Value> RunImpl::resize(FiberId id, std::string lease_id, Value options, std::string source) {
-  if (!leases_) co_return no_leases();
+  if (!leases_) co_return no_leases(config_);
   Value identity;
   identity.set("lease", recorded_as(lease_id)).set("options", options);
   Operation op{"resize", "resize", std::move(identity), std::move(source)};
@@ -363,7 +366,7 @@ Async<Value> RunImpl::resize(FiberId id, std::string lease_id, Value options, st
 }
 
 Async<Value> RunImpl::preempting(FiberId id, std::string lease_id, std::string source) {
-  if (!leases_) co_return no_leases();
+  if (!leases_) co_return no_leases(config_);
   Operation op{"preempting", "preempting", Value().set("lease", recorded_as(lease_id)), std::move(source)};
   Live live = [=, this](CancelToken token) { return calls_->preempting(lease_id, token); };
   co_return co_await recorded(id, std::move(op), std::move(live));
@@ -379,12 +382,12 @@ void RunImpl::keep_lease(FiberId id, const std::string& lease_id, ScopeId keeper
 }
 
 Result<Value> RunImpl::standing(const std::string& lease_id) const {
-  if (!leases_) return no_leases();
+  if (!leases_) return no_leases(config_);
   return calls_->standing(lease_id);
 }
 
 Async<Value> RunImpl::telemetry(FiberId id, std::vector<std::string> lease_ids, std::string source) {
-  if (!leases_) co_return no_leases();
+  if (!leases_) co_return no_leases(config_);
   Value::Array identity;
   for (const std::string& lease : lease_ids) identity.push_back(recorded_as(lease));
   Operation op{"telemetry", "telemetry", Value(std::move(identity)), std::move(source)};

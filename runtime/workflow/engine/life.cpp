@@ -37,7 +37,7 @@ RunImpl::~RunImpl() {
 
 std::string RunImpl::home() const {
   std::error_code ignored;
-  std::filesystem::create_directories(config_.home, ignored);
+  if (config_.home != in_memory_home) std::filesystem::create_directories(config_.home, ignored);
   return config_.home;
 }
 

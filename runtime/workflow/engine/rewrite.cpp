@@ -188,7 +188,8 @@ Async<Cut> Engine::fork(std::string id, std::string key, bool rerent) {
                                  at = cut.key](store::Db& db) -> Result<> {
     RILLE_CHECK(
         db.run("INSERT INTO runs(id,script,mode,state,epoch,args,created_us,updated_us,host,pid,forked_from,seed,"
-               "tag) SELECT ?1,script,mode,'suspended',1,args,?2,?2,host,0,?3,?4,tag FROM runs WHERE id=?5",
+               "tag,host_modules) SELECT ?1,script,mode,'suspended',1,args,?2,?2,host,0,?3,?4,tag,host_modules FROM "
+               "runs WHERE id=?5",
                {forked, now, old + " " + at, seed, old}));
     RILLE_CHECK(db.run("INSERT INTO sources(run,module,sha256) SELECT ?1,module,sha256 FROM sources WHERE run=?2",
                        {forked, old}));

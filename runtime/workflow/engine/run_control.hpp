@@ -12,6 +12,10 @@
 
 namespace rille::engine {
 
+// The journal of such a home is in memory and ends with the engine. Its runs have no folder and can rent nothing: a
+// machine would outlive its record.
+inline constexpr std::string_view in_memory_home = ":memory:";
+
 enum class Mode { durable, session, ephemeral };
 
 // Limits that the host program sets for a run, whatever its script says. -1: no limit.
@@ -57,7 +61,8 @@ class RunControl {
   virtual Mode mode() const = 0;
   virtual Loop& loop() = 0;
   virtual const RunHooks& hooks() const = 0;
-  // The run's folder <RILLE_HOME>/runs/<id>, created on demand; for an ephemeral run the working directory.
+  // The run's folder <RILLE_HOME>/runs/<id>, created on demand; for an ephemeral run the working directory;
+  // in_memory_home: there is none.
   virtual std::string home() const = 0;
   virtual Value args() const = 0;  // the run's input, as given by --x and `args`
 

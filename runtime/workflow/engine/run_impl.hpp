@@ -177,6 +177,8 @@ class RunImpl final : public Run {
   bool replaying() const override { return config_.mode == Mode::durable && !replay_.over(); }
   std::uint64_t seed(FiberId fiber) const override;
   std::string path(FiberId fiber) const override;
+  void hold_fibers() override { scheduler_.hold(); }
+  void release_fibers() override { scheduler_.release(); }
   Result<std::string> pinned(const std::string& module, const std::function<Result<std::string>()>& load) override;
 
   ScopeId root_scope(FiberId fiber) const override;

@@ -2,12 +2,21 @@
 
 namespace rille::engine {
 
-void Scheduler::schedule() {
-  if (scheduled_) return;
-  scheduled_ = true;
+void Scheduler::post() {
   loop_.post([this, alive = alive_] {
     if (*alive) pump();
   });
+}
+
+void Scheduler::schedule() {
+  if (!std::exchange(scheduled_, true)) post();
+}
+
+void Scheduler::release() {
+  if (!std::exchange(held_, false)) return;
+  ready_.push_back([] {});  // the fiber may wait now, so ask the on_quiet function
+  if (std::exchange(parked_, false)) post();
+  else schedule();
 }
 
 namespace {
@@ -17,18 +26,17 @@ constexpr int turn_calls_max = 256;
 void Scheduler::pump() {
   auto alive = alive_;
   for (int calls = 0; !ready_.empty() || !deliveries_.empty(); ++calls) {
-    if (calls == turn_calls_max) {  // busy fibers must not starve the loop's I/O and timers
-      loop_.post([this, alive] {
-        if (*alive) pump();
-      });
+    if (held_) {
+      parked_ = true;
       return;
     }
+    if (calls == turn_calls_max) return post();  // busy fibers must not starve the loop's I/O and timers
     auto& queue = ready_.empty() ? deliveries_ : ready_;
     auto fn = std::move(queue.front());
     queue.pop_front();
     fn();
     if (!*alive) return;  // fn() destroyed the run
-    if (ready_.empty() && quiet_) quiet_();
+    if (ready_.empty() && quiet_ && !held_) quiet_();
   }
   scheduled_ = false;
 }

@@ -33,9 +33,14 @@ class Scheduler {
   void poke() {
     if (!scheduled_) ready([] {});
   }
+  // The code of a fiber was suspended in the middle of a computation: until release() nothing else continues, as if the
+  // fiber still computed.
+  void hold() { held_ = true; }
+  void release();
   Loop& loop() { return loop_; }
 
  private:
+  void post();
   void schedule();
   void pump();
 
@@ -44,6 +49,7 @@ class Scheduler {
   std::deque<std::function<void()>> ready_, deliveries_;
   std::function<void()> quiet_;
   bool scheduled_ = false;
+  bool held_ = false, parked_ = false;  // parked_: pump() has met the hold
 };
 
 // A value that is set once and resumes the one coroutine that waits for it: through the scheduler (set) or at once

@@ -160,6 +160,7 @@ Result<std::vector<Watch::Candidate>> Watch::candidates() const {
       "COALESCE(w.why,''),COALESCE(e.id & 0xffffffff,0),COALESCE(e.ended_us,0),r.epoch "
       "FROM runs r LEFT JOIN watched w ON w.run=r.id LEFT JOIN entries e ON e.id=(SELECT max(id) FROM entries "
       "WHERE id>=(r.number<<32) AND id<((r.number+1)<<32)) WHERE r.mode='durable' AND r.parent='' AND "
+      "r.host_modules='' AND "
       "(r.state='running' OR (r.state='suspended' AND w.run IS NOT NULL AND (r.epoch=0 OR "
       "w.why='handed over '||r.epoch))) ORDER BY r.number",
       {}, [&](const store::Row& row) {

@@ -45,6 +45,8 @@ class FakeRun final : public engine::RunControl, public engine::Fibers {
   const Error* cancelled(FiberId) const override { return reason_ && !shielded ? &*reason_ : nullptr; }
   std::uint64_t seed(FiberId fiber) const override { return 42 + fiber; }
   std::string path(FiberId) const override { return "main"; }
+  void hold_fibers() override {}
+  void release_fibers() override {}
   Result<std::string> pinned(const std::string&, const std::function<Result<std::string>()>& load) override {
     return load();
   }

@@ -1,0 +1,243 @@
+// How running Lua is stopped: for good (a cancel, an interrupt, a limit of time) by an error raised in the debug hook;
+// for the rest of a turn by suspending it there. Other threads set flags and the hook; everything else happens on the
+// loop's thread.
+#include <algorithm>
+
+#include "bindings/host/host.hpp"
+#include "bindings/host/keys.hpp"
+#include "runtime/core/base/time.hpp"
+#include "runtime/workflow/engine/run.hpp"
+
+namespace rille::host {
+
+namespace {
+
+// Instructions that a cancelled fiber may run before it is interrupted between suspension points: enough for its
+// cleanup, but an end to a loop that swallows every error.
+constexpr int grace_instructions = 2'000'000;
+// What a turn that ends counts for: the hook cannot tell how many of the instructions were run.
+constexpr int grace_turn_instructions = grace_instructions / 20;
+// Waits that a cancelled fiber may attempt. A fiber that attempts more swallows the error, and each attempt may be
+// expensive.
+constexpr int refused_waits_max = 100;
+// Checks of C functions that stand for grace_instructions.
+constexpr int grace_checks = 64;
+// Until code that cannot give way is asked again. Also what may run in a turn that is over already.
+constexpr int way_instructions = 1000;
+// A hook that another thread sets can be lost while Lua changes its own.
+constexpr std::int64_t turn_rings_again_ns = 2'000'000;
+
+}  // namespace
+
+void LuaHost::refused(Fiber& fiber) {
+  if (++fiber.refused > refused_waits_max) arm(1);
+}
+
+void LuaHost::arm_interrupt() noexcept {
+  interrupt_.store(true);
+  lua_sethook(lua(), &LuaHost::hook, LUA_MASKCOUNT, 1);
+}
+
+void LuaHost::look_later(std::int64_t ms) {
+  if (ms < 0 || loop_.virtual_time()) return;
+  if (!alarm_)
+    alarm_ = std::make_unique<Watchdog::Watch>([this] {
+      look_.store(true);
+      lua_sethook(lua(), &LuaHost::hook, LUA_MASKCOUNT, 1);
+      return Watchdog::never;
+    });
+  alarm_->set_sooner(system_clock().monotonic_ns() + ms * 1'000'000);
+}
+
+void LuaHost::left_scope() {
+  if (!current_) return;
+  if (over_) arm(1);
+  else if (run_fibers_->cancelled(current_->id)) arm(grace_instructions);
+}
+
+// A script that catches the error still ends with it: the run is cancelled for that reason.
+void LuaHost::time_is_over(Error limit) {
+  if (over_) return;
+  over_ = std::move(limit);
+  clock_->begin_grace();
+  if (budget_) {
+    if (budget_->root) run_fibers_->cancel_fiber(budget_->root, *over_);
+    return;
+  }
+  control_->cancel(*over_);
+  if (current_) control_->cancel_now();
+}
+
+void LuaHost::arm(int count) {
+  armed_ = count;
+  set_hook();
+}
+
+void LuaHost::arm_resumed(const Fiber& f, bool exceeded) {
+  if (exceeded || over_) arm(1);
+  else if (run_fibers_->cancelled(f.id)) arm(grace_instructions);
+}
+
+void LuaHost::set_hook() {
+  const int count = std::min(armed_ > 0 ? armed_ : way_never, std::max(1, way_left_));
+  if (count < way_never) lua_sethook(lua(), &LuaHost::hook, LUA_MASKCOUNT, count);
+  else lua_sethook(lua(), nullptr, 0, 0);
+  // What another thread has asked for meanwhile has lost its hook.
+  if (interrupt_.load() || look_.load() || turn_rang_.load()) lua_sethook(lua(), &LuaHost::hook, LUA_MASKCOUNT, 1);
+}
+
+bool LuaHost::hook_is_due() const {
+  return armed_ == 1 || interrupt_.load() || look_.load() || (current_ && clock_ && clock_->due());
+}
+
+const Error* LuaHost::must_end() {
+  if (interrupt_.exchange(false) && options_.on_interrupt) options_.on_interrupt();
+  if (control_ && look_.exchange(false)) look_later(control_->look_at_clock());
+  Fiber* f = current_;
+  if (f && clock_ && !over_)
+    if (std::optional<Error> limit = clock_->exceeded()) time_is_over(std::move(*limit));
+  const Error* why = f ? run_fibers_->cancelled(f->id) : nullptr;
+  if (!why && f && control_->cancel_waits()) {
+    if (!over_ && !std::exchange(grace_given_, true)) {  // it may be about to wait, the better point for the cancel
+      arm(grace_instructions);
+      return nullptr;
+    }
+    control_->cancel_now();
+    why = run_fibers_->cancelled(f->id);
+  }
+  if (!why && f && over_ && (always_interrupted() || (budget_ && !budget_->root))) why = &*over_;
+  if (why) {
+    arm(1);  // until it has unwound: a pcall in a loop swallows one error
+    return why;
+  }
+  arm(f && clock_ && clock_->due() ? 1 : 0);
+  return nullptr;
+}
+
+// The same Lua value each time: one is made for every pcall and coroutine that the reason passes through.
+void LuaHost::raise_again(lua_State* L, const Error& why) {
+  if (raised_.ref == LUA_NOREF || raised_.message != why.message) {
+    {
+      Error e = why;
+      if (e.traceback.empty()) e.traceback = traceback(L, 0, false);
+      push_error(L, e);
+    }
+    luaL_unref(L, LUA_REGISTRYINDEX, std::exchange(raised_.ref, LUA_NOREF));
+    raised_.ref = luaL_ref(L, LUA_REGISTRYINDEX);
+    raised_.message = why.message;
+  }
+  lua_rawgeti(L, LUA_REGISTRYINDEX, raised_.ref);
+  lua_error(L);
+  __builtin_unreachable();
+}
+
+// A C function cannot give way, but its caller can.
+void LuaHost::check_hook(lua_State* L) {
+  if (turn_rang_.exchange(false)) {
+    way_left_ = 0;
+    set_hook();
+  }
+  if (!hook_is_due() && (armed_ == 0 || ++checks_ < grace_checks)) return;
+  checks_ = 0;
+  if (const Error* why = must_end()) raise_again(L, *why);
+}
+
+// Whether the code must give way.
+bool LuaHost::count_instructions(int count) {
+  const bool rang = turn_rang_.exchange(false);
+  if (armed_ > 1) armed_ = std::max(1, armed_ - (rang ? grace_turn_instructions : count));
+  if (rang) way_left_ = 0;
+  else if (way_left_ != way_never) way_left_ = std::max(0, way_left_ - count);
+  if (way_left_ > 0) return false;
+  way_left_ = way_instructions;  // until it is asked again, if it cannot give way here
+  return true;
+}
+
+void LuaHost::hook(lua_State* L, lua_Debug* ar) {
+  LuaHost& host = of(L);
+  if (host.gives_way_) return;
+  if (host.count_instructions(lua_gethookcount(L)) && host.may_give_way(L)) {
+    host.give_way();
+    lua_yield(L, 0);  // leaves this function
+  }
+  if (!host.hook_is_due()) return host.set_hook();
+  const Error* why = host.must_end();
+  if (!why) return;
+  lua_getinfo(L, "S", ar);
+  // Do not interrupt the code that catches the reason: scopes, steps and the REPL's loop. Other modules are helpers of
+  // the script.
+  if (!host.always_interrupted())
+    for (std::string_view catcher : {"=[rille]", "=[rille.flow]", "=[rille.repl]"})
+      if (catcher == ar->source) return;
+  host.raise_again(L, *why);
+}
+
+// --- giving way
+
+// Sets the hook for the end of the turn, before Lua runs.
+void LuaHost::watch_turn() {
+  turn_rang_.store(false);
+  const std::int64_t now = system_clock().monotonic_ns(), due = options_.turn->due_ns(now);
+  if (due == Watchdog::never) return;
+  if (due <= now) {
+    way_left_ = way_instructions;
+    return set_hook();
+  }
+  if (!turn_watch_)
+    turn_watch_ = std::make_unique<Watchdog::Watch>([this] {
+      turn_rang_.store(true);
+      lua_sethook(lua(), &LuaHost::hook, LUA_MASKCOUNT, 1);
+      return system_clock().monotonic_ns() + turn_rings_again_ns;
+    });
+  turn_watch_->set(due);
+}
+
+void LuaHost::turn_ends() {
+  if (turn_watch_) turn_watch_->clear();
+  way_left_ = way_never;
+  turn_rang_.store(false);
+}
+
+bool LuaHost::may_give_way(lua_State* L) const {
+  if (!current_ || current_->starting) return false;
+  for (lua_State* co = L; co; co = parent_coroutine(co)) {
+    if (!lua_isyieldable(co)) return false;
+    if (co == current_->L) return true;
+  }
+  return false;
+}
+
+// The hook then yields without a value, from each coroutine of the script up to the fiber's own (see `pass` in the
+// prelude).
+void LuaHost::give_way() {
+  if (current_->plain.runs) run_->plain_waits(current_->id);
+  set_gives_way(true);
+  lua_sethook(lua(), nullptr, 0, 0);  // go_on() sets it again
+}
+
+void LuaHost::set_gives_way(bool on) {
+  gives_way_ = on;
+  lua_State* L = lua();
+  get_registry(L, &key_gives_way);
+  lua_pushboolean(L, on);
+  lua_rawseti(L, -2, 1);
+  lua_pop(L, 1);
+}
+
+void LuaHost::go_on() {
+  if (!std::exchange(gave_way_, false)) return;
+  Fiber& f = *current_;
+  const std::shared_ptr<Budget> of = f.budget;  // the fiber may end
+  const WithBudget limits(*this, of.get());
+  const bool exceeded = clock_ && clock_->begin();
+  const bool cancel = armed_ == 0 && !cancel_recorded_ && control_->cancel_waits();
+  if (exceeded || over_ || interrupt_.load() || look_.load() || cancel) arm(1);
+  else set_hook();
+  set_gives_way(false);
+  run_lua(f, 0, nullptr);
+  if (gave_way_) return;
+  run_fibers_->release_fibers();
+  for (auto& wake : std::exchange(after_way_, {})) wake();
+}
+
+}  // namespace rille::host
