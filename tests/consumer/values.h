@@ -1,6 +1,5 @@
 /* Shared by values.c and scripts.c: making values and looking at them, the functions that scripts call, a runtime. */
-#ifndef VALUES_H
-#define VALUES_H
+#pragma once
 
 #define _XOPEN_SOURCE 700 /* pthread_barrier_t */
 #include <pthread.h>
@@ -205,4 +204,3 @@ MAYBE static rille_error* call1(rille_script_function f, rille_value argument, r
   return rille_script_call(runtime, f, &argument, 1, result, 1);
 }
 
-#endif
