@@ -287,12 +287,13 @@ RILLE_API int rille_completion_abandoned(const rille_completion *completion);
 
    A rille_value describes data and owns none. What it points to (bytes, tables) is borrowed, both ways:
    - Rille copies what it is given before the call returns.
-   - What it gives is valid: as argument of a host function until that returns; as result of rille_script_call until the
-     next rille_script_call of the same script, at the same depth of calls; in a rille_values_function until that returns.
+   - What it gives is valid: as argument of a host function until that returns; as result of rille_script_call until
+     the next rille_script_call of the same script, at the same depth of calls; in a rille_values_function until that
+     returns.
    Buffers, tensors and functions are numbers, each given out once: a number that is no longer valid is refused with
    `state`. One that was received is borrowed like bytes; hold it to keep it, and drop it in the end.
-   Refused with `invalid`, naming the place (argument 1 of app.add: .x[2]): tables within themselves, more than 100 levels
-   of tables, more than 10 million values, keys that are neither 1, 2 .. nor strings, integers beyond 2^53, and
+   Refused with `invalid`, naming the place (argument 1 of app.add.x[2]): tables within themselves, more than 100
+   levels of tables, more than 10 million values, keys that are neither 1, 2 .. nor strings, integers beyond 2^53, and
    coroutines and objects other than tensors and buffers.
    rille.null in a table is nil, as is an item that a list leaves out. */
 
@@ -335,10 +336,11 @@ struct rille_field {
   rille_value value;
 };
 
-/* The argument of a host function; nil for a missing one. A RILLE_STEP of a journaled run has no handles and functions. */
+/* The argument of a host function; nil for a missing one. A RILLE_STEP of a journaled run has no handles and
+   functions. */
 RILLE_API rille_error *rille_call_value(rille_call *call, size_t index, rille_value *value);
-/* As rille_call_return_json. value: NULL means nil. What a RILLE_STEP returns to a journaled run is journaled: no handle
-   and no function. If the value is refused, the call fails with that error. */
+/* As rille_call_return_json. value: NULL means nil. What a RILLE_STEP returns to a journaled run is journaled: no
+   handle and no function. If the value is refused, the call fails with that error. */
 RILLE_API void rille_call_return_value(rille_call *call, const rille_value *value);
 /* [T] As rille_completion_resolve. Handles in the value are held until the script has them; functions must stay valid
    until then. */
@@ -347,16 +349,17 @@ RILLE_API void rille_completion_resolve_value(rille_completion *completion, cons
 /* ---- memory that the host program and scripts share */
 
 /* Called once when neither the host program nor a script uses the memory any more: on the runtime's thread, inside
-   rille_turn, rille_run_wait, rille_shutdown, rille_script_call, rille_script_free or rille_destroy and not inside another
-   callback; after rille_destroy, by the thread of the last use. */
+   rille_turn, rille_run_wait, rille_shutdown, rille_script_call, rille_script_free or rille_destroy and not inside
+   another callback; after rille_destroy, by the thread of the last use. */
 typedef void (*rille_release_function)(void *data, void *payload);
 
-/* [T] Both give memory of the host program to scripts without a copy. The handle is owned: rille_handle_drop. The memory
-   must stay valid until release (may be NULL), and scripts may write to it: by a tensor's operations in place, which are
-   seen in it once rille_handle_view, or the script, has read the tensor. On an error release is not called. A script sees a buffer as a Buffer (docs/reference), a tensor as a Tensor of the CPU, row-major.
-   dtype: such as "f32" or "i64". Errors invalid: data is NULL, an unknown dtype, a size below 0, more than 8 dimensions. */
-RILLE_API rille_error *rille_buffer_wrap(rille_runtime *runtime, void *data, size_t size, rille_release_function release,
-                                         void *payload, rille_handle *handle);
+/* [T] Both give memory of the host program to scripts without a copy. The handle is owned: rille_handle_drop. The
+   memory must stay valid until release (may be NULL), and scripts may write to it: by a tensor's operations in
+   place, which are seen in it once rille_handle_view, or the script, has read the tensor. On an error release is not
+   called. A script sees a buffer as a Buffer (docs/reference), a tensor as a Tensor of the CPU, row-major. dtype:
+   such as "f32" or "i64". Errors invalid: data is NULL, an unknown dtype, a size below 0, more than 8 dimensions. */
+RILLE_API rille_error *rille_buffer_wrap(rille_runtime *runtime, void *data, size_t size,
+                                         rille_release_function release, void *payload, rille_handle *handle);
 RILLE_API rille_error *rille_tensor_wrap(rille_runtime *runtime, void *data, const char *dtype, const int64_t *shape,
                                          size_t rank, rille_release_function release, void *payload,
                                          rille_handle *handle);
@@ -370,9 +373,9 @@ typedef struct rille_view {
   int64_t shape[8];
 } rille_view;
 
-/* The memory itself, without a copy, row-major; a copy only of a tensor on a GPU or not row-major (transposed, narrowed).
-   Of a tensor it blocks until the values are computed, and gives the error of computing them.
-   Set view->struct_size to sizeof(rille_view). */
+/* The memory itself, without a copy, row-major; a copy only of a tensor on a GPU or not row-major (transposed,
+   narrowed). Of a tensor it blocks until the values are computed, and gives the error of computing them. Set
+   view->struct_size to sizeof(rille_view). */
 RILLE_API rille_error *rille_handle_view(rille_runtime *runtime, rille_handle handle, rille_view *view);
 /* [T] Each hold needs one more drop. Error state: the handle is no longer valid. */
 RILLE_API rille_error *rille_handle_hold(rille_runtime *runtime, rille_handle handle);
@@ -380,10 +383,10 @@ RILLE_API void rille_handle_drop(rille_runtime *runtime, rille_handle handle); /
 
 /* ---- scripts that stay loaded: the host program calls their functions
 
-   A script keeps its globals, modules and upvalues between calls; nothing is journaled, and steps simply run. It cannot
-   rent machines nor start child runs: runs do. Its rules are options->rules. memory_bytes holds for all of the script;
-   each call has the other limits for itself, together with the fibers that it spawns. A call that exceeds a limit fails,
-   and the script stays usable. */
+   A script keeps its globals, modules and upvalues between calls; nothing is journaled, and steps simply run. It
+   cannot rent machines nor start child runs: runs do. Its rules are options->rules. memory_bytes holds for all of
+   the script; each call has the other limits for itself, together with the fibers that it spawns. A call that
+   exceeds a limit fails, and the script stays usable. */
 
 typedef struct rille_script rille_script;
 
@@ -391,16 +394,16 @@ typedef struct rille_script rille_script;
    Errors: invalid (syntax), or what the script raises. The script is owned: rille_script_free. */
 RILLE_API rille_error *rille_script_load(rille_runtime *runtime, const char *name, const char *source, size_t length,
                                          const rille_run_options *options, rille_script **script);
-RILLE_API rille_error *rille_script_load_file(rille_runtime *runtime, const char *path, const rille_run_options *options,
-                                              rille_script **script);
+RILLE_API rille_error *rille_script_load_file(rille_runtime *runtime, const char *path,
+                                              const rille_run_options *options, rille_script **script);
 /* A function by name: of the table that the script returned, else a global. "a.b" is the field b of the table a; "" is
    what the script returned. Error invalid: there is none. The function is owned: rille_script_function_drop. */
 RILLE_API rille_error *rille_script_find(rille_script *script, const char *name, rille_script_function *function);
-/* Calls a function and waits for its end, without turning the loop: what would have to wait (rille.sleep, scopes, fibers,
-   suspended host functions) fails with `state`. Stores result_count results: as many as the function returns, then nil.
-   Also for functions that a host function received: those of an open run while the run is active, those of a journaled
-   run only inside the host function that received them. An error has the traceback of the script.
-   May be called in callbacks. */
+/* Calls a function and waits for its end, without turning the loop: what would have to wait (rille.sleep, scopes,
+   fibers, suspended host functions) fails with `state`. Stores result_count results: as many as the function
+   returns, then nil. Also for functions that a host function received: those of an open run while the run is active,
+   those of a journaled run only inside the host function that received them. An error has the traceback of the
+   script. May be called in callbacks. */
 RILLE_API rille_error *rille_script_call(rille_runtime *runtime, rille_script_function function,
                                          const rille_value *arguments, size_t argument_count, rille_value *results,
                                          size_t result_count);
@@ -408,9 +411,9 @@ RILLE_API rille_error *rille_script_call(rille_runtime *runtime, rille_script_fu
 /* error: borrowed; NULL on success. values: what the function returned. */
 typedef void (*rille_values_function)(const rille_error *error, const rille_value *values, size_t count, void *payload);
 
-/* Calls a function of a loaded script in a fiber of its own, which may wait; it begins in a later turn of the loop. done
-   (may be NULL) is called once in the turn in which it has ended, unless the runtime is destroyed before. call, for
-   rille_script_cancel, may be NULL. Error state: more than 10,000 calls are active. */
+/* Calls a function of a loaded script in a fiber of its own, which may wait; it begins in a later turn of the loop.
+   done (may be NULL) is called once in the turn in which it has ended, unless the runtime is destroyed before. call,
+   for rille_script_cancel, may be NULL. Error state: more than 10,000 calls are active. */
 RILLE_API rille_error *rille_script_begin(rille_runtime *runtime, rille_script_function function,
                                           const rille_value *arguments, size_t argument_count,
                                           rille_values_function done, void *payload, uint64_t *call);
@@ -421,8 +424,8 @@ RILLE_API rille_error *rille_script_function_hold(rille_runtime *runtime, rille_
 RILLE_API void rille_script_function_drop(rille_runtime *runtime, rille_script_function function);
 /* Current size of the script's Lua heap. */
 RILLE_API int64_t rille_script_memory_bytes(const rille_script *script);
-/* Frees the script; its functions are no longer valid. Active calls are cancelled: they clean up in later turns, and their
-   done is called with `cancelled`. Inside a call of this script it takes effect when the call has returned. */
+/* Frees the script; its functions are no longer valid. Active calls are cancelled: they clean up in later turns, and
+   their done is called with `cancelled`. Inside a call of this script it takes effect when the call has returned. */
 RILLE_API void rille_script_free(rille_script *script);
 
 #ifdef __cplusplus

@@ -44,7 +44,7 @@ quietly cmake -G Ninja -S "$here" -B "$work/cmake" -D CMAKE_PREFIX_PATH="$prefix
 quietly cmake --build "$work/cmake"
 
 export PKG_CONFIG_PATH="$library/pkgconfig" LD_LIBRARY_PATH="$library"
-for program in embed two_runtimes contract calls values rules; do
+for program in embed two_runtimes contract calls values scripts rules; do
   # shellcheck disable=SC2046  # flags are meant to split
   quietly cc -std=c11 -Wall -Wextra -Werror "$here/$program.c" $(pkg-config --cflags --libs rille) \
     -o "$work/${program}_pkg"
@@ -82,6 +82,8 @@ for way in cmake/%s_shared cmake/%s_static %s_pkg %s_asan; do
   check "$work/$(printf "$way" calls)" "calls, errors, signals and threads: as rille.h says"
   # shellcheck disable=SC2059
   check "$work/$(printf "$way" values)" "values, functions and memory: as rille.h says"
+  # shellcheck disable=SC2059
+  check "$work/$(printf "$way" scripts)" "scripts, calls and limits: as rille.h says"
   # shellcheck disable=SC2059
   check "$work/$(printf "$way" rules)" "order 2 costs 5" "pixel 1 of 4: 11" "image is free again"
 done
