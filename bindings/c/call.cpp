@@ -148,9 +148,7 @@ void rille_call::end_loan() {
   if (bridge) bridge->end(std::move(loan));
 }
 
-const char* rille_call_name(const rille_call* call) {
-  return call ? call->function.full_name.c_str() : "";
-}
+const char* rille_call_name(const rille_call* call) { return call ? call->function.full_name.c_str() : ""; }
 const char* rille_call_run_id(const rille_call* call) {
   if (!call) return "";
   return call->L ? call->bridge->host().control().id().c_str() : call->state->run_id.c_str();

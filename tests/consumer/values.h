@@ -203,4 +203,3 @@ MAYBE static rille_script_function find(rille_script* script, const char* name) 
 MAYBE static rille_error* call1(rille_script_function f, rille_value argument, rille_value* result) {
   return rille_script_call(runtime, f, &argument, 1, result, 1);
 }
-
