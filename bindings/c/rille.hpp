@@ -7,8 +7,7 @@
 // - A Value owns its data. Conversions throw `invalid` if the value is of another kind.
 // - Host functions are C++ callables. An exception that leaves one is raised in the script: an Error with its fields,
 //   another std::exception as `internal`. Exceptions from other callbacks (print, done) end the program.
-#ifndef RILLE_HPP
-#define RILLE_HPP
+#pragma once
 
 #include <algorithm>
 #include <deque>
@@ -359,5 +358,3 @@ class Runtime {
 
 }  // namespace cpp
 }  // namespace rille
-
-#endif

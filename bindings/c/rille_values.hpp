@@ -1,6 +1,5 @@
 // The values of rille.hpp: errors, shared memory, functions of scripts, and data. Included by rille.hpp.
-#ifndef RILLE_VALUES_HPP
-#define RILLE_VALUES_HPP
+#pragma once
 
 #include <rille.h>
 
@@ -355,5 +354,3 @@ inline std::uint64_t Function::begin(const List& arguments, std::function<void(s
 
 }  // namespace cpp
 }  // namespace rille
-
-#endif

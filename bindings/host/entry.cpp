@@ -78,7 +78,7 @@ Entry::Entry(LuaHost& host, Budget* budget) : host_(host), outermost_(!host.curr
 
 Entry::~Entry() {
   if (!outermost_) return;
-  if (host_.clock_) host_.clock_->end();
+  if (host_.clock_) host_.clock_->end(false);
   if (host_.over_) host_.arm(0);
   host_.current_ = outer_;
 }

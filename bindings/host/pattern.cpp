@@ -61,7 +61,7 @@ constexpr std::uint16_t class_of_letter(unsigned char letter) {
   }
 }
 
-constexpr std::array<std::uint16_t, 32> class_of = [] {
+constexpr std::array<std::uint16_t, 32> letter_class = [] {
   std::array<std::uint16_t, 32> out{};
   for (unsigned char c = 'a'; c <= 'z'; ++c) out[c & 31] = class_of_letter(c);
   return out;
@@ -72,7 +72,7 @@ bool is_digit_char(char c) { return c >= '0' && c <= '9'; }
 
 bool in_class(unsigned char c, unsigned char letter) {
   if ((letter & 0xc0) == 0x40) {
-    if (const std::uint16_t mask = class_of[letter & 31]) return ((classes[c] & mask) != 0) == ((letter & 32) != 0);
+    if (const std::uint16_t mask = letter_class[letter & 31]) return ((classes[c] & mask) != 0) == ((letter & 32) != 0);
     if (letter == 'z') return c == 0;
     if (letter == 'Z') return c != 0;
   }

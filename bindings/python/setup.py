@@ -1,5 +1,5 @@
-"""Puts librille.so into the wheel: the file named by RILLE_LIBRARY, else that of the checkout's build. Without either the
-package uses the installed library."""
+"""Puts librille.so into the wheel: the file named by RILLE_LIBRARY, else that of the checkout's build. Without either
+the package uses the installed library."""
 import os
 import shutil
 

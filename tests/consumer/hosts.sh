@@ -10,13 +10,17 @@ trap '[ -z "$server" ] || kill "$server" 2>/dev/null || true; rm -rf "$work"' EX
 cmake --install "$build" --prefix "$work/rille" >"$work/log" 2>&1 || { cat "$work/log" >&2; exit 1; }
 library=$(dirname "$(find "$work/rille" -name librille.so)")
 examples=$work/rille/share/rille/examples
-export PKG_CONFIG_PATH="$library/pkgconfig" LD_LIBRARY_PATH="$library" RILLE_HOME="$work/home" PATH="$work/rille/bin:$PATH"
+export PKG_CONFIG_PATH="$library/pkgconfig" LD_LIBRARY_PATH="$library"
+export RILLE_HOME="$work/home" PATH="$work/rille/bin:$PATH"
 
 expect() { # expect NAME LINE...: the file NAME.out has each line
   name=$1
   shift
   for line in "$@"; do
-    grep -qxF "$line" "$work/$name.out" || { echo "$name does not print '$line':" >&2; cat "$work/$name.out" >&2; exit 1; }
+    grep -qxF "$line" "$work/$name.out" && continue
+    echo "$name does not print '$line':" >&2
+    cat "$work/$name.out" >&2
+    exit 1
   done
   echo "ok: $name"
 }

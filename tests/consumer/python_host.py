@@ -27,7 +27,8 @@ def refused(kind, words, function, *arguments):
 
 def runs(runtime):
     out = []
-    runtime.module("app", greet=lambda name: f"hello, {name}", add=lambda t: {"sum": t["a"] + t["b"], "list": [1, "two"]})
+    runtime.module("app", greet=lambda name: f"hello, {name}",
+                   add=lambda t: {"sum": t["a"] + t["b"], "list": [1, "two"]})
     runtime.module("bad", effect="volatile", bug=lambda: 1 / 0, odd=lambda: object(), quota=no_more)
     run = runtime.run("""local rille, app = require "rille", require "app"
         print(app.greet(rille.args({ who = "nobody" }).who))

@@ -21,7 +21,8 @@ def fresh(work, library):
 def copied(work):
     """The package's source, so that building leaves nothing in the checkout."""
     import shutil
-    return shutil.copytree(source, work + "/source", ignore=shutil.ignore_patterns("build", "*.egg-info", "__pycache__"))
+    left = shutil.ignore_patterns("build", "*.egg-info", "__pycache__")
+    return shutil.copytree(source, work + "/source", ignore=left)
 
 
 def main():

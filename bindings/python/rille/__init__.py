@@ -1,4 +1,4 @@
-"""Rille in Python: run workflow scripts, give them Python functions, share arrays with them. Manual: docs/manual/python.md."""
+"""Rille in Python: run workflow scripts, give them Python functions, share arrays. Manual: docs/manual/python.md."""
 from ._library import KINDS, Error, lib as _lib
 from ._memory import Buffer, Tensor
 from ._runtime import Run, Runtime, Script

@@ -325,7 +325,7 @@ class Run:
         self._runtime._changed()
 
     def wait(self, timeout=None):
-        """Drives the loop until the run has ended. A KeyboardInterrupt cancels the run, lets it clean up, and goes on."""
+        """Drives the loop until the run has ended. A KeyboardInterrupt cancels the run first."""
         try:
             self._runtime.drive(lambda: not self.active, timeout)
         except KeyboardInterrupt:
