@@ -71,6 +71,11 @@ Entry::Entry(LuaHost& host, Budget* budget) : host_(host), outermost_(!host.curr
     f.random.reseed(host.run_fibers_->seed(1));
   }
   outer_ = std::exchange(host.current_, &f);
+  if (outer_) {  // its code gave way: the hook and the script's coroutines must not take ours for it
+    outer_armed_ = std::exchange(host.armed_, 0);
+    host.set_gives_way(false);
+    host.set_hook();
+  }
   host.raised_.message.clear();
   const bool exceeded = host.clock_ && host.clock_->begin();
   if (exceeded || host.over_) host.arm(1);
@@ -81,6 +86,10 @@ Entry::~Entry() {
   if (host_.clock_) host_.clock_->end(false);
   if (host_.over_) host_.arm(0);
   host_.current_ = outer_;
+  if (!outer_) return;
+  host_.armed_ = outer_armed_;
+  host_.set_gives_way(true);
+  lua_sethook(host_.lua(), nullptr, 0, 0);  // go_on() sets it again
 }
 
 Error Entry::error(lua_State* from) {

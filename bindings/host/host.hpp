@@ -293,6 +293,7 @@ class Entry {
   LuaHost& host_;
   bool outermost_;
   Fiber* outer_ = nullptr;  // the one that gave way meanwhile
+  int outer_armed_ = 0;
   std::optional<WithBudget> limits_;
 };
 

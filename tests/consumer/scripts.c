@@ -197,6 +197,29 @@ static void test_limits(void) {
   rille_script_free(s);
 }
 
+/* A call at once while the code of another call has given way at the end of a turn: coroutines and limits work in it,
+   and the other goes on. */
+static void test_given_way(void) {
+  rille_run_options options;
+  rille_run_options_init(&options, sizeof options);
+  options.slice_ms = 300;
+  rille_script* s = load(
+      "return { spin = function() while true do end end, "
+      "sum = function() local next = coroutine.wrap(function() for i = 1, 3 do coroutine.yield(i) end end) "
+      "return next() + next() + next() end }",
+      &options);
+  memset(&got, 0, sizeof got);
+  ok(rille_script_begin(runtime, find(s, "spin"), NULL, 0, done, &got, NULL));
+  ok(rille_turn(runtime, 1, NULL));
+  rille_value r;
+  ok(rille_script_call(runtime, find(s, "sum"), NULL, 0, &r, 1));
+  CHECK(is_number(&r, 6));
+  refused(rille_script_call(runtime, find(s, "spin"), NULL, 0, NULL, 0), RILLE_TIMEOUT, "300ms");
+  turn_until(1);
+  expect_failure(RILLE_TIMEOUT, "300ms");
+  rille_script_free(s);
+}
+
 static pthread_barrier_t spinning;
 static void tell(const char* output, size_t length, void* payload) {
   (void)output, (void)length, (void)payload;
@@ -294,6 +317,7 @@ int main(void) {
   test_errors();
   test_waiting();
   test_limits();
+  test_given_way();
   test_interrupt();
   test_misuse();
   ok(rille_shutdown(runtime, 5000));
