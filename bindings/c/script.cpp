@@ -45,6 +45,7 @@ Result<> open(rille_script& s) {
   told.children = nullptr;
   r.run = engine::make_script_run(*s.runtime->loop, r.id, r.args, std::move(told));
   s.host().bind_run(*r.run);
+  s.host().grant(r.grants);
   FunctionRef main = 0;
   RILLE_CHECK(protect(s.host().lua(), [&](lua_State* L) {
     lua_newtable(L);

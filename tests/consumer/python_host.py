@@ -69,6 +69,10 @@ def values(runtime):
     refused("invalid", "not a string", same, {1: 2})
     refused("invalid", "cannot be passed", same, object())
     refused("invalid", "nothing", lambda: script["nothing"])
+    reads = "return { f = function() return io.open('/dev/null') ~= nil end }"
+    refused("denied", "needs the grant read", lambda: runtime.script(reads, rules="open").f())
+    refused("invalid", "there is no grant 'raed'", lambda: runtime.script(reads, grants={"raed": True}))
+    check("what is granted", runtime.script(reads, rules="open", grants={"read": ["/dev"]}).f() is True)
 
 
 def arrays(runtime):

@@ -40,7 +40,15 @@ static void test_errors(void) {
   const char* raises = "local function inner() error('at load') end inner()";
   refused(rille_script_load(runtime, "bad.lua", raises, strlen(raises), NULL, &s), RILLE_INVALID, "at load");
   refused(rille_script_load_file(runtime, "/nowhere/x.lua", NULL, &s), RILLE_IO, "/nowhere/x.lua");
+  static const char reads[] = "assert(io.open('/dev/null'))";
+  rille_run_options options;
+  rille_run_options_init(&options, sizeof options);
+  options.rules = RILLE_RULES_OPEN;
+  refused(rille_script_load(runtime, "reads.lua", reads, strlen(reads), &options, &s), RILLE_DENIED, "the grant read");
+  options.grants = "{\"read\": [\"/dev/null\"]}";
   CHECK(!s);
+  ok(rille_script_load(runtime, "reads.lua", reads, strlen(reads), &options, &s));
+  rille_script_free(s);
   s = load(APP
            "local function inner(what) error(what) end "
            "return { fails = function(what) inner(what) end, other = function(what)\n inner(what) end, "

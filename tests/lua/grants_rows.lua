@@ -69,11 +69,13 @@ rows.needs = {
 
 -- Nothing: they compute, or change only what the run has already.
 rows.none = [[
+Buffer:tensor Buffer:text
 Arrays:info Arrays:load_state Arrays:next Arrays:state Arrays:validation Arrays:validation_batches
 Bytes:bigram Bytes:info Bytes:load_state Bytes:next Bytes:state Bytes:validation Bytes:validation_batches
 Cluster:boxes Cluster:release
 Communicator:all_gather Communicator:all_reduce Communicator:average_gradients Communicator:barrier
 Communicator:broadcast Communicator:close Communicator:recv Communicator:reduce_scatter Communicator:send
+Communicator:sendrecv
 Database:exec Database:query
 Device:arange Device:check_numbers Device:eye Device:from_bytes Device:full Device:limit_memory Device:linspace
 Device:memory Device:ones Device:profile Device:rand Device:randint Device:randn Device:random_state Device:randperm

@@ -6,7 +6,7 @@ from ctypes import (CFUNCTYPE, POINTER, Structure, Union, c_char_p, c_double, c_
 
 ABI_VERSION = 1
 KINDS = ("invalid", "config", "auth", "quota", "capacity", "network", "timeout", "cancelled", "budget", "state", "io",
-         "integrity", "device", "memory", "divergence", "internal")
+         "integrity", "device", "memory", "divergence", "internal", "denied")
 STATES = ("new", "running", "done", "failed", "cancelled", "suspended")
 EFFECTS = {"pure": 0, "step": 1, "volatile": 2}
 NIL, BOOL, NUMBER, INTEGER, BYTES, TABLE, HANDLE, FUNCTION = range(8)
@@ -59,7 +59,8 @@ class RunOptions(Structure):
     _fields_ = [("struct_size", c_size_t), ("rules", c_int), ("args_json", c_char_p), ("module_folder", c_char_p),
                 ("print", TextFunction), ("progress", TextFunction), ("event", TextFunction), ("payload", c_void_p),
                 ("memory_bytes", c_int64), ("slice_ms", c_int64), ("wall_ms", c_int64), ("spend_micros", c_int64),
-                ("leases_max", c_int64), ("cpu_ms", c_int64), ("output_bytes", c_int64), ("fibers_max", c_int64)]
+                ("leases_max", c_int64), ("cpu_ms", c_int64), ("output_bytes", c_int64), ("fibers_max", c_int64),
+                ("grants", c_char_p)]
 
 
 class FunctionSpec(Structure):

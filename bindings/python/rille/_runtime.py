@@ -78,8 +78,9 @@ class Runtime:
         check(lib.rille_register_module(self._live(), name.encode(), specs, len(every)))
 
     def run(self, source, name="python", **options):
-        """Prepares and starts a run of a script's text. options: args (a dict), rules ("workflow", "open"),
-        module_folder, print, progress and event (callables), and the limits of rille_run_options."""
+        """Prepares and starts a run of a script's text. options: args (a dict), grants (a dict of what the script may
+        reach; by default nothing), rules ("workflow", "open"), module_folder, print, progress and event (callables),
+        and the limits of rille_run_options."""
         return self._start(lib.rille_run_from_source, name.encode(), source.encode(), len(source.encode()), options)
 
     def run_file(self, path, **options):
@@ -168,6 +169,8 @@ class Runtime:
                 setattr(raw, name, value)
             elif name == "args":
                 raw.args_json = json.dumps(value).encode()
+            elif name == "grants":
+                raw.grants = json.dumps(value).encode()
             elif name == "rules" and value in ("workflow", "open"):
                 raw.rules = ("workflow", "open").index(value)
             elif name == "module_folder":
@@ -177,7 +180,7 @@ class Runtime:
                 setattr(raw, name, self._keep(TextFunction(
                     lambda data, size, _, tell=value, read=read: self._guard(lambda: tell(read(data, size))))))
             else:
-                known = ("args", "rules", "module_folder", "print", "progress", "event") + LIMITS
+                known = ("args", "grants", "rules", "module_folder", "print", "progress", "event") + LIMITS
                 raise Error("invalid", f"no option {name} = {value!r}", "options are " + ", ".join(known))
         return raw
 
