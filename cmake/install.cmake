@@ -2,6 +2,7 @@
 # header, find_package(Rille) and rille.pc. All of it may be moved as a whole: nothing holds an absolute path.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
+include(cmake/luajit_apart.cmake)
 
 install(TARGETS rille RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 # Annotations for Lua language servers.
@@ -12,7 +13,12 @@ set(exports ${PROJECT_SOURCE_DIR}/cmake/exports.map)
 add_library(rille_shared SHARED ${RILLE_OBJECTS})
 set_target_properties(rille_shared PROPERTIES OUTPUT_NAME rille EXPORT_NAME rille LINKER_LANGUAGE CXX
   VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
-target_link_libraries(rille_shared PRIVATE $<BUILD_INTERFACE:rille_flags> ${RILLE_DEPENDENCIES})
+set(dependencies ${RILLE_DEPENDENCIES})
+if(NOT RILLE_SANITIZE)   # sanitizers refuse what keeps LuaJIT apart
+  list(REMOVE_ITEM dependencies PkgConfig::luajit)
+  rille_luajit_apart(rille_shared)
+endif()
+target_link_libraries(rille_shared PRIVATE $<BUILD_INTERFACE:rille_flags> ${dependencies})
 target_link_options(rille_shared PRIVATE LINKER:--version-script=${exports} LINKER:--no-undefined)
 set_target_properties(rille_shared PROPERTIES LINK_DEPENDS ${exports})
 add_library(Rille::rille ALIAS rille_shared)

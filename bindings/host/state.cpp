@@ -11,6 +11,10 @@
 
 #include "runtime/core/base/units.hpp"
 
+// Of librille.so alone, which loads LuaJIT by itself (cmake/luajit_apart.c.in); elsewhere LuaJIT is linked. Null:
+// LuaJIT is there; else why not.
+extern "C" const char* rille_load_luajit() __attribute__((weak));
+
 namespace rille::host {
 
 namespace {
@@ -87,6 +91,10 @@ std::size_t default_memory_limit() {
 }
 
 Result<std::unique_ptr<State>> State::create(std::size_t memory_limit_bytes, Allocator allocator) {
+  if (rille_load_luajit)
+    if (const char* why = rille_load_luajit())
+      return make_error(ErrorKind::config, fmt::format("LuaJIT cannot be loaded: {}", why),
+                        "install it (Debian: libluajit-5.1-2), or put it where the loader looks");
   RILLE_CHECK(refuse_foreign_lua());
   std::unique_ptr<State> state(new State());
   state->allocator_ = allocator;

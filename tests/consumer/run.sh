@@ -77,3 +77,5 @@ for way in cmake/%s_shared cmake/%s_static %s_pkg %s_asan; do
   check "$work/$(printf "$way" calls)" "calls, errors, signals and threads: as rille.h says"
 done
 check "$work/cmake/hostile_shared" "every hostile script was ended"
+check "$work/cmake/two_luas_first" "two Luas in one program"
+check "$work/cmake/two_luas_last" "two Luas in one program"
