@@ -305,6 +305,9 @@ class Runtime {
   }
 
  private:
+  struct Destroy {  // on another thread, or in a callback, it stays
+    void operator()(rille_runtime* runtime) const { rille_error_free(rille_destroy(runtime)); }
+  };
   struct Registered {
     rille_runtime* runtime;
     HostFunction host;
@@ -353,7 +356,7 @@ class Runtime {
   }
 
   std::unique_ptr<Kept> kept_;  // destroyed after the runtime
-  detail::Owned<rille_runtime, rille_destroy> runtime_;
+  std::unique_ptr<rille_runtime, Destroy> runtime_;
 };
 
 }  // namespace cpp

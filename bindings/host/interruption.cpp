@@ -74,8 +74,11 @@ void LuaHost::arm(int count) {
 }
 
 void LuaHost::arm_resumed(const Fiber& f, bool exceeded) {
-  if (exceeded || over_) arm(1);
-  else if (run_fibers_->cancelled(f.id)) arm(grace_instructions);
+  if (exceeded || over_) return arm(1);
+  if (!run_fibers_->cancelled(f.id)) return;
+  // An interrupt that is still due must not end the fiber's grace: its pcall catches the reason first.
+  if (interrupt_.exchange(false) && options_.on_interrupt) options_.on_interrupt();
+  arm(grace_instructions);
 }
 
 void LuaHost::set_hook() {

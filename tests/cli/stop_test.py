@@ -50,6 +50,15 @@ print("begun")
 while true do end""")
     script("ends.lua", 'print("begun")\n')
 
+    script("catches.lua", """
+print("begun")
+print("caught", pcall(rille.sleep, "1h"))""")
+    p = start("catches.lua")
+    p.send_signal(signal.SIGINT)
+    out = p.communicate(timeout=30)[0]
+    check("pcall catches the cancel of Ctrl-C, so that a script can clean up by hand",
+          "caught\tfalse\tcancelled" in out, out)
+
     p = start("waits.lua")
     shown = rows()[0]
     check("ps says which process runs it", shown["process"] == p.pid, shown)

@@ -189,6 +189,16 @@ tap.test("modules: text only, found beside the script, not in circles", function
   tap.equal(loadstring("return 3")(), 3)
 end)
 
+tap.test("fibers do not nest without end", function()
+  local depth = 0
+  local function nest()
+    depth = depth + 1
+    rille.spawn("nest", nest):wait()
+  end
+  tap.raises("state", "nested too deeply", rille.scope, nest)
+  tap.ok(depth > 500, depth)
+end)
+
 tap.test("a fiber that ends with children pending waits for them", function()
   local order = {}
   rille.spawn("outer", function()

@@ -85,7 +85,7 @@ PROTOTYPES = {
     "rille_options_init": (None, [POINTER(Options), c_size_t]),
     "rille_create": (c_void_p, [POINTER(Options), POINTER(c_void_p)]),
     "rille_shutdown": (c_void_p, [c_void_p, c_int64]),
-    "rille_destroy": (None, [c_void_p]),
+    "rille_destroy": (c_void_p, [c_void_p]),
     "rille_poll_fd": (c_int, [c_void_p]),
     "rille_poll_timeout_ms": (c_int, [c_void_p]),
     "rille_turn": (c_void_p, [c_void_p, c_int, POINTER(c_int)]),

@@ -61,7 +61,7 @@ class Runtime:
             check(lib.rille_shutdown(self._pointer, deadline_ms))
         finally:
             pointer, self._pointer = self._pointer, None
-            lib.rille_destroy(pointer)
+            check(lib.rille_destroy(pointer))
 
     def module(self, name, functions=None, effect="pure", **more):
         """Registers Python functions as the module `name` for runs prepared later. A coroutine function lets the

@@ -1,5 +1,6 @@
 #include "runtime/core/loop/cancel.hpp"
 
+#include <deque>
 #include <utility>
 
 namespace rille {
@@ -35,21 +36,46 @@ CancelToken::Registration CancelToken::on_cancel(std::function<void(const Error&
 
 CancelSource::CancelSource() : state_(std::make_shared<CancelToken::State>()) {}
 
+namespace {
+thread_local std::shared_ptr<void> child_to_cancel;  // what a parent's cancel reaches, for the next State::cancel
+}  // namespace
+
+// Children are cancelled where their parent's list has them, but by a stack of our own: scripts nest fibers deeper than
+// the thread's stack is.
 void CancelToken::State::cancel(Error why) {
+  const std::shared_ptr<void> keep = std::exchange(child_to_cancel, nullptr);
   if (reason) return;
   reason = std::move(why);
-  auto waiting = std::exchange(slots, {});
-  for (auto& weak : waiting)
-    if (auto slot = weak.lock(); slot && slot->callback) {
-      auto callback = std::exchange(slot->callback, nullptr);
-      callback(*reason);
+  struct Frame {
+    std::shared_ptr<void> keep;  // null: the caller keeps the state
+    State* state;
+    std::list<std::weak_ptr<Registration::Slot>> waiting;
+  };
+  static thread_local std::deque<Frame> frames;
+  const std::size_t outer = frames.size();
+  frames.push_back({keep, this, std::exchange(slots, {})});
+  if (keep && outer > 0) return;  // the loop below, of the call that reached this child, goes on with it
+  while (frames.size() > outer) {
+    Frame& frame = frames.back();
+    if (frame.waiting.empty()) {
+      frames.pop_back();
+      continue;
     }
+    const auto slot = frame.waiting.front().lock();
+    frame.waiting.pop_front();
+    if (!slot || !slot->callback) continue;
+    const auto callback = std::exchange(slot->callback, nullptr);
+    callback(*frame.state->reason);
+  }
 }
 
 CancelSource::CancelSource(const CancelToken& parent) : CancelSource() {
   // The callback holds the child weakly, so that the parent does not keep a dropped child alive.
   from_parent_ = parent.on_cancel([weak = std::weak_ptr(state_)](const Error& why) {
-    if (auto state = weak.lock()) state->cancel(why);
+    if (auto state = weak.lock()) {
+      child_to_cancel = state;
+      state->cancel(why);
+    }
   });
 }
 

@@ -91,12 +91,22 @@ bool RunImpl::ended(FiberId id) const {
   return it == fibers_.end() || it->second->ended;
 }
 
+namespace {
+constexpr std::size_t path_bytes_max = 4096;
+}  // namespace
+
 Result<FiberId> RunImpl::spawn(FiberId parent, std::string name, FunctionRef function, Value argument) {
   FiberRecord& p = fiber(parent);
   if (const Error* why = cancelled(parent)) return *why;
   if (fibers_.size() >= 100'000)
     return make_error(ErrorKind::state, "a run can have at most 100000 fibers (concurrent tasks) at a time",
                       "use rille.map with a limit");
+  // Each level's records hold the whole path, so endless nesting would cost the square of its depth.
+  if (p.path.size() > path_bytes_max)
+    return make_error(ErrorKind::state,
+                      fmt::format("fibers are nested too deeply: the path of this one has more than {} bytes, {}..",
+                                  path_bytes_max, p.path.substr(0, 40)),
+                      "spawn fibers side by side from one fiber, or loop instead of spawning from the spawned");
   std::int64_t n = ++p.child_names[name_hash(name)];
   FiberRecord& child = new_fiber(make_key(p.path, name, n), &owner(p));
   owner(p).children.insert(child.id);

@@ -94,6 +94,8 @@ Result<std::string> RunImpl::pinned(const std::string& module, const std::functi
       auto row = std::make_shared<std::pair<std::string, std::string>>(module, source);
       journal_->enqueue([run = config_.id, row](store::Db& db) { return pin(db, run, row->first, row->second); },
                         fence());
+      // What limits the run must hold on its resume, however soon its process dies.
+      if (module.starts_with(':')) RILLE_CHECK(journal_->flush());
     }
   }
   pinned_.emplace(module, source);

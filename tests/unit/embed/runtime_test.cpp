@@ -250,7 +250,10 @@ TEST_CASE("a home in memory leaves nothing on the disk", "[embed]") {
   run = e.start("return require('rille').home");
   OK(rille_run_wait(run, -1));
   REQUIRE_THAT(Embedded::result(run), Catch::Contains("keeps all state in memory"));
-  run = e.start("require('rille').rent('box', { provider = 'local' })");
+  rille_run_options granted;
+  rille_run_options_init(&granted, sizeof granted);
+  granted.grants = "{\"all\": true}";
+  run = e.start("require('rille').rent('box', { provider = 'local' })", &granted);
   OK(rille_run_wait(run, -1));
   REQUIRE_THAT(Embedded::result(run), Catch::Contains("can rent nothing"));
   struct Outcome {
