@@ -11,6 +11,14 @@
 
 #include "kernels/call.hpp"
 
+namespace rille::kernels {
+
+// oneDNN cannot be stopped, so a product or convolution with more multiplications than this for each thread, about half
+// a second, is computed in parts. The limit is high because each part prepares one of its operands again.
+inline constexpr double onednn_work_max = 0x1p35;
+
+}  // namespace rille::kernels
+
 namespace rille::kernels::onednn {
 
 // A descriptor for f32 or bf16, the types for which Rille creates primitives.

@@ -32,7 +32,8 @@ host::HostOptions host_options(const rille_run& r) {
   rille_runtime* rt = r.runtime;
   host::HostOptions o;
   o.rules = r.options.rules == RILLE_RULES_OPEN ? host::Rules::open : host::Rules::workflow;
-  o.memory_limit_bytes = static_cast<std::size_t>(r.options.memory_bytes);
+  o.memory = r.memory;
+  o.disk = r.disk;
   o.limits.slice_ms = r.options.slice_ms;
   o.limits.wall_ms = r.options.wall_ms;
   o.limits.cpu_ms = r.options.cpu_ms;
@@ -63,6 +64,13 @@ void show(const rille_run& r, rille_text_function function, const Value& value) 
 
 engine::RunHooks hooks(rille_run* r);
 
+engine::RunLimits shared_limits(const rille_run& r) {  // those that a run shares with its child runs
+  engine::RunLimits limits;
+  limits.memory = r.memory;
+  limits.disk = r.disk;
+  return limits;
+}
+
 // Known to its parent's run while it is loaded.
 class Child final : public engine::Program {
  public:
@@ -88,6 +96,7 @@ class Children final : public engine::ChildPrograms {
   Result<std::unique_ptr<engine::Program>> load(engine::Run& child, const std::string& script) override {
     host::HostOptions o = host_options(*r_);
     o.on_interrupt = host::interrupt_child(std::move(o.on_interrupt), *r_->run, child);
+    child.limit(shared_limits(*r_));
     RILLE_TRY(auto program,
               host::load_program(*r_->runtime->loop, std::move(o), *r_->runtime->interrupter, child, script));
     return std::unique_ptr<engine::Program>(std::make_unique<Child>(r_, child, std::move(program)));
@@ -155,7 +164,7 @@ void watch_wall(rille_run* r) {
 Async<Value> perform(rille_run* r) {
   RILLE_CO_TRY(r->run, co_await begin(r));
   r->host->bind_run(*r->run);
-  engine::RunLimits limits;
+  engine::RunLimits limits = shared_limits(*r);
   limits.spend_micros = r->options.spend_micros;
   limits.leases_max = r->options.leases_max;
   r->run->limit(limits);
@@ -179,6 +188,7 @@ Result<> check_options(const rille_run_options& o) {
                                     {"cpu_ms", o.cpu_ms, 0},
                                     {"output_bytes", o.output_bytes, 0},
                                     {"fibers_max", o.fibers_max, 0},
+                                    {"disk_bytes", o.disk_bytes, 0},
                                     {"spend_micros", o.spend_micros, -1},
                                     {"leases_max", o.leases_max, -1}})
     if (value < least)
@@ -196,6 +206,8 @@ Result<std::shared_ptr<rille_run>> new_run(rille_runtime* rt, const rille_run_op
   r->runtime = rt;
   RILLE_TRY(r->options, read_options(given, "rille_run_options", rille_run_options_init));
   RILLE_CHECK(check_options(r->options));
+  if (r->options.memory_bytes > 0) r->memory = std::make_shared<MemoryUse>(r->options.memory_bytes);
+  if (r->options.disk_bytes > 0) r->disk = std::make_shared<DiskUse>(r->options.disk_bytes);
   if (r->options.module_folder) r->directory = r->options.module_folder;
   if (r->options.args_json) {
     RILLE_TRY(r->args, Value::from_json(r->options.args_json));
@@ -234,9 +246,15 @@ void rille_run::finish(Result<Value> outcome) {
   wall.reset();
   cleanup.reset();
   if (outcome) {
-    state = RILLE_RUN_DONE;
     result = outcome->to_json();
+    Result<MemoryHeld> held = MemoryHeld::take(memory, MemoryUse::Part::results, static_cast<int64_t>(result.size()));
+    if (held) result_held = std::move(*held);
+    else outcome = held.error();
+  }
+  if (outcome) {
+    state = RILLE_RUN_DONE;
   } else {
+    result.clear();
     state = outcome.error().kind == ErrorKind::cancelled ? RILLE_RUN_CANCELLED : RILLE_RUN_FAILED;
     error = hold(std::move(outcome).error());
   }

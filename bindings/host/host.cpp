@@ -62,7 +62,7 @@ LuaHost::LuaHost(Loop& loop, HostOptions options) : loop_(loop), options_(std::m
 
 Result<std::unique_ptr<LuaHost>> LuaHost::create(Loop& loop, HostOptions options) {
   std::unique_ptr<LuaHost> host(new LuaHost(loop, std::move(options)));
-  RILLE_TRY(host->state_, State::create(host->options_.memory_limit_bytes));
+  RILLE_TRY(host->state_, State::create(host->options_.memory_limit_bytes, host->options_.memory));
   host->state_->owner = host.get();
   host->self_ = std::make_shared<LuaHost*>(host.get());
   const HostOptions& o = host->options_;
@@ -75,6 +75,10 @@ Result<std::unique_ptr<LuaHost>> LuaHost::create(Loop& loop, HostOptions options
 }
 
 LuaHost::~LuaHost() {
+  // Its Lua state waits for the devices. A run that ended well may have left work that has effects (a kernel that
+  // prints), but under a limit of time nothing is waited for.
+  if (dropped_ || !fibers_.empty() || options_.limits.timed())
+    drop_work(make_error(ErrorKind::cancelled, "the run has ended"));
   clock_.reset();
   alarm_.reset();
   options_.spent->fibers -= spawned_;
@@ -329,6 +333,11 @@ std::string LuaHost::where(FiberId id) const {
 }
 
 // --- interruption
+
+void LuaHost::drop_work(const Error& reason) {
+  dropped_ = true;
+  for (const auto& drop : on_drop_) drop(reason);
+}
 
 void LuaHost::refused(Fiber& fiber) {
   if (++fiber.refused > refused_waits_max) lua_sethook(lua(), &LuaHost::hook, LUA_MASKCOUNT, 1);

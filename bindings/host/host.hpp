@@ -41,7 +41,11 @@ enum class Rules { workflow, open };
 enum class Rehearsal { no, simulate, plan };
 
 struct HostOptions {
-  std::size_t memory_limit_bytes = 0;
+  std::size_t memory_limit_bytes = 0;  // of Lua's memory
+  // Instead: counts Lua's memory, tensors on the CPU and results together, under one limit. A child run shares that of
+  // its parent. May be null.
+  std::shared_ptr<MemoryUse> memory;
+  std::shared_ptr<DiskUse> disk;  // what is written below the home; may be null
   Rules rules = Rules::workflow;
   Rehearsal rehearsal = Rehearsal::no;
   bool jit = false;              // compile the user's code to machine code too
@@ -101,7 +105,10 @@ class LuaHost final : public Guest {
   void cancel(FiberId id, const Error& reason) override;
   std::string where(FiberId id) const override;
   void plain_done(FiberId id, const Error* failure) override;
+  void drop_work(const Error& reason) override;
 
+  // `drop` is called by drop_work, and before the host ends.
+  void on_drop(std::function<void(const Error&)> drop) { on_drop_.push_back(std::move(drop)); }
   void arm_interrupt() noexcept;  // callable from any thread and in a signal handler
   // Makes the Run check its clock after `ms`, even while Lua computes. -1: no check is needed.
   void look_later(std::int64_t ms);
@@ -183,8 +190,10 @@ class LuaHost final : public Guest {
   struct {
     std::string message;  // of the reason that it was made of
     int ref = LUA_NOREF;
-  } raised_;                       // the error that the hook has raised last
-  std::optional<Error> over_;      // the exceeded limit of time
+  } raised_;                   // the error that the hook has raised last
+  std::optional<Error> over_;  // the exceeded limit of time
+  std::vector<std::function<void(const Error&)>> on_drop_;
+  bool dropped_ = false;           // drop_work was called
   std::int64_t spawned_ = 0;       // this host's share of options_.spent->fibers
   std::atomic<bool> look_{false};  // the alarm has rung
   std::unique_ptr<Watchdog::Watch> alarm_;

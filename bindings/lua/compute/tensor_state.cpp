@@ -1,6 +1,9 @@
 // Creates the graphs of a Lua state: one for the default device and one for each device requested by name.
 #include <algorithm>
+#include <chrono>
+#include <future>
 
+#include "bindings/lua/compute/lane_meter.hpp"
 #include "bindings/lua/compute/tensor.hpp"
 #include "runtime/compute/device/cpu.hpp"
 #include "runtime/compute/device/cuda.hpp"
@@ -26,6 +29,13 @@ TensorState::~TensorState() {
   }
 }
 
+void TensorState::drop_work(const Error& reason) {
+  for (const auto& g : graphs) {
+    g->stop(reason);
+    if (!g->tracing()) g->flush();
+  }
+}
+
 bool TensorState::tracing() const {
   return std::any_of(graphs.begin(), graphs.end(), [](const auto& g) { return g->tracing(); });
 }
@@ -36,9 +46,25 @@ void TensorState::set_modes(const Graph::Modes& modes) {
 
 namespace {
 
+// Counts the graph's processor time, if the run has a limit for it.
+void meter(const TensorState& state, Graph& g) {
+  LuaHost& host = LuaHost::of(*state.main);
+  const std::int64_t cpu_ms = host.options().limits.cpu_ms;
+  if (cpu_ms <= 0) return;
+  auto over = [stop = g.stopper(), main = std::weak_ptr<lua_State*>(state.main), loop = &host.loop(), cpu_ms] {
+    const Error why = cpu_error(cpu_ms);
+    stop(why);
+    loop->post_from_thread([main, why] {
+      if (const auto alive = main.lock()) LuaHost::of(*alive).time_is_over(why);
+    });
+  };
+  g.set_meter(std::make_shared<LaneMeter>(cpu_ms, host.options().spent, std::move(over)));
+}
+
 Result<std::shared_ptr<Graph>> make_graph(TensorState& state, std::shared_ptr<device::Device> device) {
   RILLE_TRY(auto made, Graph::create(std::move(device)));
   made->set_where([s = &state] { return s->L ? script_position(s->L) : std::string("?"); });
+  meter(state, *made);
   state.graphs.push_back(made);
   return made;
 }
@@ -61,7 +87,19 @@ void tell_compiling(lua_State* L, const device::CudaCard& card) {
 }
 
 Result<std::shared_ptr<device::Device>> open_device(lua_State* L, const std::string& name) {
-  if (name == "cpu") return std::shared_ptr<device::Device>(device::CpuDevice::create(device::Lane::shared()));
+  if (name == "cpu") {
+    std::shared_ptr<device::Device> cpu = device::CpuDevice::create(device::Lane::shared());
+    if (const auto& memory = LuaHost::of(L).options().memory) {
+      cpu->count_in(memory);
+      LuaHost::of(L).state().relieve = [weak = std::weak_ptr<device::Device>(cpu)] {
+        const auto device = weak.lock();
+        if (!device || device->memory().cached_bytes == 0) return false;
+        device->release_cache();
+        return true;
+      };
+    }
+    return cpu;
+  }
   RILLE_TRY(auto opened, device::CudaDevice::open(name));
   tell_compiling(L, opened->card());
   return std::shared_ptr<device::Device>(std::move(opened));
@@ -100,12 +138,38 @@ TensorState& tensor_state(lua_State* L) {
       opened = open_device(L, "cpu");
     }
     auto device = value_or_raise(L, std::move(opened));
+    if (const auto& memory = LuaHost::of(L).options().memory; memory && memory->limit_bytes())
+      fresh.collect_after_bytes = std::min(fresh.collect_after_bytes, std::size_t(memory->limit_bytes()) / 4);
     state = &push_object(L, std::move(fresh));
     state->graph = value_or_raise(L, make_graph(*state, std::move(device)));
     set_registry(L, &tensor_state_key);
+    LuaHost::of(L).on_drop([state](const Error& reason) { state->drop_work(reason); });
   }
   state->L = L;
   return *state;
+}
+
+namespace {
+
+template <class T>
+Result<T> wait_here(lua_State* L, std::future<Result<T>> arrives) {
+  constexpr std::chrono::milliseconds between_looks(5);
+  while (arrives.wait_for(between_looks) != std::future_status::ready) LuaHost::of(L).check(L);
+  return arrives.get();
+}
+
+}  // namespace
+
+Result<void> synchronize_here(lua_State* L, Graph& g) {
+  const auto promise = std::make_shared<std::promise<Result<void>>>();
+  g.synchronize([promise](Result<void> r) { promise->set_value(std::move(r)); });
+  return wait_here(L, promise->get_future());
+}
+
+Result<HostData> read_here(lua_State* L, const Tensor& t) {
+  const auto promise = std::make_shared<std::promise<Result<HostData>>>();
+  t.graph().read(t, [promise](Result<HostData> r) { promise->set_value(std::move(r)); });
+  return wait_here(L, promise->get_future());
 }
 
 std::shared_ptr<Graph> default_graph(lua_State* L) {

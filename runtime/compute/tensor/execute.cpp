@@ -19,6 +19,9 @@ namespace rille::tensor {
 
 namespace {
 
+// The lane's scratch memory belongs to the process, not to a run: a run may enlarge it by so much whatever its limit.
+constexpr std::int64_t scratch_always_bytes = 1 << 20;
+
 // Marks a kind and a code at the start of an error text, before and after them. No kernel message begins with this
 // mark.
 constexpr char kind_mark = '\1';
@@ -133,8 +136,14 @@ Result<void> run_node(Node& node, LaneQueue& queue, device::Device& device, kern
                      text.data(),
                      payload};
   auto called = success();
+  // An update runs to its end, which takes one pass over the tensor: so no tensor is left half updated.
+  lane.heed(updates(node) ? kernels::StopSign{} : queue.stops->sign(node.asked));
   if (auto* executor = device.executor()) called = queue.call_on(*executor, *node.op, call);
   else queue.call(*node.op, call);
+  if (lane.cut_short()) {
+    fail_outputs(node, queue.stops->why(), true);
+    return success();
+  }
   if (!called && called.error().kind == ErrorKind::memory) return called;
   if (!called || text[0]) {
     auto error = std::make_shared<const Error>(
@@ -151,8 +160,12 @@ Result<void> run_node(Node& node, LaneQueue& queue, device::Device& device, kern
   return success();
 }
 
-bool updates(const Node& node) {
-  return std::any_of(node.out.begin(), node.out.end(), [](const auto& out) { return out.update; });
+// The work was ended before this node ran.
+void skip(Node& node, const std::shared_ptr<const Error>& why) {
+  fail_outputs(node, why);
+  if (!node.replay) return;
+  for (const auto& weak : node.replay->outputs)
+    if (const auto storage = weak.lock()) storage->error = why;
 }
 
 // Whether a result of the node is still referenced, or the node must run anyway (a replay, launch or update).
@@ -235,8 +248,23 @@ Result<void> LaneQueue::run_ordered(Node& node, device::Device& device, kernels:
 }
 
 Result<void> LaneQueue::run(device::Device& device, kernels::LaneState& lane, bool give_up) {
+  if (nodes.empty() || !meter) return run_all(device, lane, give_up);
+  meter->begins();
+  auto ran = run_all(device, lane, give_up);
+  meter->ends();
+  return ran;
+}
+
+Result<void> LaneQueue::run_all(device::Device& device, kernels::LaneState& lane, bool give_up) {
+  const MemoryUse* const use = device.counted_in().get();
   while (!nodes.empty()) {
     auto& node = *nodes.front();
+    lane.may_grow(use ? std::max<std::int64_t>(use->room_bytes(), scratch_always_bytes) : INT64_MAX);
+    if (stops->reached(node.asked)) {
+      skip(node, stops->why());
+      nodes.pop_front();
+      continue;
+    }
     auto ran = orders ? run_ordered(node, device, lane) : run_one(node, device, lane);
     if (!ran) {
       if (drop_unwanted(nodes) || (orders && orders->let_go())) continue;
@@ -248,6 +276,8 @@ Result<void> LaneQueue::run(device::Device& device, kernels::LaneState& lane, bo
     }
     nodes.pop_front();  // releases the node's inputs, so that memory without other uses is free at once
   }
+  lane.heed({});
+  lane.may_grow(INT64_MAX);
   if (orders) orders->end_of_job();
   auto* const executor = device.executor();
   auto paced = executor ? executor->pace() : success();

@@ -100,6 +100,11 @@ std::vector<std::shared_ptr<Node>> take_pending(Graph::Impl& impl) {
 
 }  // namespace
 
+void Graph::set_meter(std::shared_ptr<Meter> meter) { impl_->queue->meter = std::move(meter); }
+void Graph::stop(const Error& why) { impl_->queue->stops->stop(why); }
+std::function<void(const Error&)> Graph::stopper() const {
+  return [stops = impl_->queue->stops](const Error& why) { stops->stop(why); };
+}
 std::size_t Graph::depth() const { return device_->lane().depth(); }
 
 void Graph::flush() {
@@ -195,6 +200,10 @@ void Graph::read(const Tensor& t, std::function<void(Result<HostData>)> done, bo
     if (storage->error) return Error(*storage->error);
     HostData data{w.dtype, w.shape, {}};
     const auto size = rille::size_bytes(w.dtype);
+    if (const auto& use = device->counted_in()) {
+      RILLE_TRY(auto held, MemoryHeld::take(use, MemoryUse::Part::tensors, std::int64_t(size) * w.shape.count()));
+      data.held = std::make_shared<const MemoryHeld>(std::move(held));
+    }
     data.bytes.resize(std::size_t(w.shape.count()) * size);
     if (data.bytes.empty()) return data;
     if (!storage->buffer)

@@ -2,9 +2,9 @@
 // were recorded, so a write (add_, an optimiser's step) runs after every earlier reader and before every later one. An
 // operation whose results are no longer referenced is dropped without running.
 //
-// Threads: all calls on one thread (the event loop's). The callbacks of read() and synchronize() run on the lane
-// thread, which runs the device's operations; a callback must only pass the result on. Errors of kernels (a label out
-// of range, out of memory) are returned by read(). After a memory error the unfinished operations are kept: drop
+// Threads: all calls but stop() on one thread (the event loop's). The callbacks of read() and synchronize() run on the
+// lane thread, which runs the device's operations; a callback must only pass the result on. Errors of kernels (a label
+// out of range, out of memory) are returned by read(). After a memory error the unfinished operations are kept: drop
 // handles, run the garbage collector, and read again to resume.
 #pragma once
 
@@ -26,8 +26,9 @@ struct HostData {
   DType dtype = DType::f32;
   Dims shape;
   std::vector<std::byte> bytes;
-  double number(std::int64_t i) const;         // element i as a double; an i64 beyond 2^53 loses digits
-  std::int64_t integer(std::int64_t i) const;  // element i truncated to an integer
+  std::shared_ptr<const MemoryHeld> held = {};  // counts `bytes` in the run's memory; null: not counted
+  double number(std::int64_t i) const;          // element i as a double; an i64 beyond 2^53 loses digits
+  std::int64_t integer(std::int64_t i) const;   // element i truncated to an integer
 };
 
 // Position in the sequence of random numbers. Checkpoints save it; set_random_state restores it.
@@ -62,8 +63,14 @@ class Graph : public std::enable_shared_from_this<Graph> {
   // Calls `done` when everything recorded so far has run, with the first error that was not yet reported.
   void synchronize(std::function<void(Result<void>)> done);
   Result<void> synchronize_blocking();
-  std::size_t pending() const;  // operations recorded and not yet sent to the lane
-  std::size_t depth() const;    // jobs sent to the lane and not finished; above about 64 callers should wait
+  // Ends the work that was recorded before now: the lane skips it, and breaks off what it computes. Tensors that it
+  // would have made have this error instead of a value (`why`, with its kind and code); a tensor that a skipped
+  // operation would have changed in place keeps its value, and one that an operation has half written has the error.
+  // What is recorded afterwards runs. Any thread.
+  void stop(const Error& why);
+  std::function<void(const Error&)> stopper() const;  // stop() as a function that may outlive the graph
+  std::size_t pending() const;                        // operations recorded and not yet sent to the lane
+  std::size_t depth() const;  // jobs sent to the lane and not finished; above about 64 callers should wait
 
   // Times each operation that runs between start and stop. profile_stop first waits for every recorded operation.
   void profile_start();
@@ -97,6 +104,14 @@ class Graph : public std::enable_shared_from_this<Graph> {
   // `where` returns the script position ("train.lua:12"), for errors of operations in a compiled function.
   void set_where(std::function<std::string()> where) { where_ = std::move(where); }
   std::string where() const { return where_ ? where_() : std::string("?"); }
+
+  // Told on the lane when it begins and ends to run operations of this graph, for limits of processor time.
+  struct Meter {
+    virtual ~Meter() = default;
+    virtual void begins() = 0;
+    virtual void ends() = 0;
+  };
+  void set_meter(std::shared_ptr<Meter> meter);  // before the first operation
 
   struct Impl;  // the graph's internals: runtime/compute/tensor/record.hpp
   Impl& impl() { return *impl_; }

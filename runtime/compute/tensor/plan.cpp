@@ -229,7 +229,7 @@ class Planner {
 
   void emit(const Node& node) {
     plan_->calls.push_back({node.op, node.attrs, node.payload, node.random.index, plan_->views.size(),
-                            int(node.in.size()), int(node.out.size())});
+                            int(node.in.size()), int(node.out.size()), updates(node)});
     for (const auto& in : node.in) add_view(in.storage, in.window);
     for (const auto& out : node.out) add_view(out.storage.lock(), out.window);
   }
@@ -263,8 +263,8 @@ std::shared_ptr<const Error> operand_error(const Replay& replay) {
   return nullptr;
 }
 
-void fail_torn(const Replay& replay, const PlanCall& call, const std::shared_ptr<const Error>& error) {
-  if (!is_collective(call.payload.get())) return;
+void fail_torn(const Replay& replay, const PlanCall& call, const std::shared_ptr<const Error>& error, bool torn) {
+  if (!torn && !is_collective(call.payload.get())) return;
   const auto wrote = [&call](std::size_t view) {
     const std::size_t first = call.first_view + std::size_t(call.n_in);
     return view >= first && view < first + std::size_t(call.n_out);
@@ -326,11 +326,17 @@ Result<void> run_replay(Replay& replay, LaneQueue& queue, device::Device& device
   }
   char text[kernels::Call::error_bytes] = {};
   for (const auto& c : plan.calls) {
+    if (queue.stops->reached(replay.asked)) return fail(queue.stops->why());
     const auto* views = plan.views.data() + c.first_view;
     const kernels::Call call{views,   c.n_in,   views + c.n_in,
                              c.n_out, &c.attrs, {replay.seed, replay.step, c.random_index},
                              &lane,   text,     c.payload.get()};
+    lane.heed(c.update ? kernels::StopSign{} : queue.stops->sign(replay.asked));
     queue.call(*c.op, call);
+    if (lane.cut_short()) {
+      fail_torn(replay, c, queue.stops->why(), true);
+      return fail(queue.stops->why());
+    }
     if (!text[0]) continue;
     const auto error = std::make_shared<const Error>(kernel_error(text));
     if (!queue.first_error) queue.first_error = error;

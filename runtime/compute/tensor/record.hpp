@@ -7,6 +7,7 @@
 // (which runs the device's operations) touches its buffer and error.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <deque>
 #include <memory>
@@ -18,6 +19,7 @@
 #include "runtime/compute/tensor/graph.hpp"
 #include "runtime/compute/tensor/profile.hpp"
 #include "runtime/compute/tensor/shape.hpp"
+#include "runtime/compute/tensor/stops.hpp"
 #include "runtime/compute/tensor/table.hpp"
 
 namespace rille::tensor {
@@ -71,6 +73,7 @@ struct Node {
   std::vector<Output> out;
   std::shared_ptr<Replay> replay;
   std::string where;                       // script position; not empty: outputs are checked for NaN
+  std::uint64_t asked = 0;                 // Stops::count() when it was recorded
   bool once = false;                       // from a compiled function's first call; its buffers are not reused
   bool marked = false;                     // an operation on a stream will wait for this one (order.hpp)
   std::shared_ptr<device::Stream> stream;  // stream of a launch; null: the device's main stream
@@ -79,6 +82,10 @@ struct Node {
   Node& operator=(const Node&) = delete;
   ~Node();  // frees in a loop: a chain of ten thousand nodes would overflow the stack by recursion
 };
+
+inline bool updates(const Node& node) {  // whether it changes a tensor in place
+  return std::any_of(node.out.begin(), node.out.end(), [](const Output& out) { return out.update; });
+}
 
 struct GradFn;
 
@@ -101,6 +108,8 @@ struct LaneQueue {
   std::string first_infinity;                // while numbers are checked: which operation made the first infinity
   void (*instead)(const Op&, const kernels::Call&) = nullptr;  // for tests: called in place of every kernel
   std::shared_ptr<Orders> orders;                              // null: no launch on a stream so far
+  std::shared_ptr<Stops> stops = std::make_shared<Stops>();
+  std::shared_ptr<Graph::Meter> meter;  // may be null
   // Error memory: stopped at the operation that got no memory; call again to resume. With `give_up` such an operation
   // fails like any other: its outputs get the error, and the following operations run.
   Result<void> run(device::Device& device, kernels::LaneState& lane, bool give_up = false);
@@ -110,6 +119,7 @@ struct LaneQueue {
   Orders& ordered(device::Executor& executor);  // creates `orders` at the first call
 
  private:
+  Result<void> run_all(device::Device& device, kernels::LaneState& lane, bool give_up);
   Result<void> run_one(Node& node, device::Device& device, kernels::LaneState& lane);
   Result<void> run_ordered(Node& node, device::Device& device, kernels::LaneState& lane);
 };

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "runtime/core/base/guest.hpp"
+#include "runtime/core/base/use.hpp"
 #include "runtime/core/loop/loop.hpp"
 
 namespace rille::engine {
@@ -17,8 +18,10 @@ enum class Mode { durable, session, ephemeral };
 // Limits that the host program sets for a run, whatever its script says. -1: no limit.
 struct RunLimits {
   RunLimits() = default;
-  std::int64_t spend_micros = -1;  // the highest budget that rille.budget may set
-  std::int64_t leases_max = -1;    // most leases that the run may hold at a time
+  std::int64_t spend_micros = -1;     // the highest budget that rille.budget may set
+  std::int64_t leases_max = -1;       // most leases that the run may hold at a time
+  std::shared_ptr<MemoryUse> memory;  // counts results until they are recorded; may be null
+  std::shared_ptr<DiskUse> disk;      // counts results; may be null
 };
 
 class Run;
