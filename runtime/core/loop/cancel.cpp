@@ -37,13 +37,15 @@ CancelToken::Registration CancelToken::on_cancel(std::function<void(const Error&
 CancelSource::CancelSource() : state_(std::make_shared<CancelToken::State>()) {}
 
 namespace {
-thread_local std::shared_ptr<void> child_to_cancel;  // what a parent's cancel reaches, for the next State::cancel
+// The child that a parent's cancel reaches, for the next State::cancel. Both pointers of a thread need no destructor:
+// the last cancel may come from one of the host program's own thread_local objects.
+thread_local const std::shared_ptr<void>* child_to_cancel = nullptr;
 }  // namespace
 
 // Children are cancelled where their parent's list has them, but by a stack of our own: scripts nest fibers deeper than
 // the thread's stack is.
 void CancelToken::State::cancel(Error why) {
-  const std::shared_ptr<void> keep = std::exchange(child_to_cancel, nullptr);
+  const auto* child = std::exchange(child_to_cancel, nullptr);
   if (reason) return;
   reason = std::move(why);
   struct Frame {
@@ -51,11 +53,13 @@ void CancelToken::State::cancel(Error why) {
     State* state;
     std::list<std::weak_ptr<Registration::Slot>> waiting;
   };
-  static thread_local std::deque<Frame> frames;
-  const std::size_t outer = frames.size();
-  frames.push_back({keep, this, std::exchange(slots, {})});
-  if (keep && outer > 0) return;  // the loop below, of the call that reached this child, goes on with it
-  while (frames.size() > outer) {
+  static thread_local std::deque<Frame>* running = nullptr;
+  Frame own{child ? *child : nullptr, this, std::exchange(slots, {})};
+  if (child && running) return running->push_back(std::move(own));  // the call that reached it goes on with it
+  std::deque<Frame> frames;
+  frames.push_back(std::move(own));
+  auto* const outer = std::exchange(running, &frames);
+  while (!frames.empty()) {
     Frame& frame = frames.back();
     if (frame.waiting.empty()) {
       frames.pop_back();
@@ -67,15 +71,17 @@ void CancelToken::State::cancel(Error why) {
     const auto callback = std::exchange(slot->callback, nullptr);
     callback(*frame.state->reason);
   }
+  running = outer;
 }
 
 CancelSource::CancelSource(const CancelToken& parent) : CancelSource() {
   // The callback holds the child weakly, so that the parent does not keep a dropped child alive.
   from_parent_ = parent.on_cancel([weak = std::weak_ptr(state_)](const Error& why) {
-    if (auto state = weak.lock()) {
-      child_to_cancel = state;
-      state->cancel(why);
-    }
+    const std::shared_ptr<CancelToken::State> state = weak.lock();
+    if (!state) return;
+    const std::shared_ptr<void> child = state;
+    child_to_cancel = &child;
+    state->cancel(why);
   });
 }
 

@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 using namespace rille;
@@ -39,4 +40,21 @@ TEST_CASE("a callback may cancel others at once, and end the source that is bein
   auto after = source->token().on_cancel([&](const Error&) { reached = false; });
   source->cancel(make_error(ErrorKind::cancelled, "enough"));
   CHECK_FALSE(reached);
+}
+
+TEST_CASE("a cancel at the end of a thread, from an object that is older than the thread's first cancel") {
+  struct Late {
+    CancelSource source;
+    CancelSource child{source.token()};
+    CancelToken::Registration hold;
+    ~Late() { source.cancel(make_error(ErrorKind::cancelled, "the thread ends")); }
+  };
+  bool reached = false;
+  std::thread([&reached] {
+    static thread_local Late late;
+    late.hold = late.child.token().on_cancel([&reached](const Error&) { reached = true; });
+    CancelSource first;
+    first.cancel(make_error(ErrorKind::cancelled, "first"));
+  }).join();
+  CHECK(reached);
 }
