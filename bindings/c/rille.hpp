@@ -98,7 +98,7 @@ struct HostFunction {
 };
 
 struct RunOptions {
-  rille_run_options raw;  // limits, rules, module_folder, args_json
+  rille_run_options raw;  // limits, grants, rules, module_folder, args_json
   std::function<void(std::string_view)> print, progress, event;
   RunOptions() { rille_run_options_init(&raw, sizeof raw); }
 };
@@ -111,6 +111,7 @@ struct Wiring {
   std::function<void()> done;
   bool ended = false, held = true;
 
+  bool calls_back() const { return options.print || options.progress || options.event; }
   rille_run_options raw() {
     rille_run_options out = options.raw;
     out.payload = this;
@@ -177,8 +178,8 @@ class Script {
  public:
   Script(rille_runtime* runtime, rille_script* owned, std::shared_ptr<detail::Wiring> wiring)
       : runtime_(runtime), script_(owned, [wiring = std::move(wiring)](rille_script* script) {
-          rille_script_free(script);
-          wiring->ended = true, wiring->held = false;
+          rille_script_free(script);  // its calls may still clean up, and print
+          wiring->ended = !wiring->calls_back(), wiring->held = false;
         }) {}
   // The script stays as long as one of its functions does.
   Function find(const std::string& name) const {
@@ -258,25 +259,19 @@ class Runtime {
   }
 
   Run run(const std::string& name, std::string_view source, RunOptions options = {}) {
-    const auto wiring = wired(std::move(options));
-    const rille_run_options raw = wiring->raw();
-    rille_run* run = nullptr;
-    check(rille_run_from_source(get(), name.c_str(), source.data(), source.size(), &raw, &run));
-    return Run(run, wiring);
+    return prepared(std::move(options), [&](const rille_run_options* raw, rille_run** run) {
+      return rille_run_from_source(get(), name.c_str(), source.data(), source.size(), raw, run);
+    });
   }
   Run run_file(const std::string& path, RunOptions options = {}) {
-    const auto wiring = wired(std::move(options));
-    const rille_run_options raw = wiring->raw();
-    rille_run* run = nullptr;
-    check(rille_run_from_file(get(), path.c_str(), &raw, &run));
-    return Run(run, wiring);
+    return prepared(std::move(options), [&](const rille_run_options* raw, rille_run** run) {
+      return rille_run_from_file(get(), path.c_str(), raw, run);
+    });
   }
   Run resume(const std::string& id, RunOptions options = {}) {
-    const auto wiring = wired(std::move(options));
-    const rille_run_options raw = wiring->raw();
-    rille_run* run = nullptr;
-    check(rille_run_resume(get(), id.c_str(), &raw, &run));
-    return Run(run, wiring);
+    return prepared(std::move(options), [&](const rille_run_options* raw, rille_run** run) {
+      return rille_run_resume(get(), id.c_str(), raw, run);
+    });
   }
   Script script(const std::string& name, std::string_view source, RunOptions options = {}) {
     const auto wiring = wired(std::move(options));
@@ -333,6 +328,15 @@ class Runtime {
     std::deque<Registered> functions;
     std::vector<std::shared_ptr<detail::Wiring>> runs;
   };
+
+  template <class Make>
+  Run prepared(RunOptions options, Make make) {
+    const auto wiring = wired(std::move(options));
+    const rille_run_options raw = wiring->raw();
+    rille_run* run = nullptr;
+    check(make(&raw, &run));
+    return Run(run, wiring);
+  }
 
   std::shared_ptr<detail::Wiring> wired(RunOptions options) {
     auto& runs = kept_->runs;  // those that nothing needs any more go

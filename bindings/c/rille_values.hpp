@@ -78,7 +78,7 @@ using Fields = std::map<std::string, Value>;
 class Memory {
  public:
   Memory() = default;
-  // The program's memory, without a copy. `release` is called once when nobody uses it any more.
+  // The program's memory, without a copy. `release` is called once when neither side uses it any more.
   static Memory buffer(rille_runtime* runtime, void* data, std::size_t size, std::function<void()> release = {}) {
     auto* owned = new std::function<void()>(std::move(release));
     rille_handle handle = 0;

@@ -263,7 +263,7 @@ class LuaHost final : public Guest {
   std::shared_ptr<LuaHost*> self_;     // *self_ becomes null when the host ends; completions check this
 };
 
-// While it exists, the limits of `budget` are those of the host. Null: no change.
+// While it exists, the limits of `budget` hold for the host; a null `budget` changes nothing.
 class WithBudget {
  public:
   WithBudget(LuaHost& host, Budget* budget);

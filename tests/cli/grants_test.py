@@ -36,6 +36,17 @@ def result(*words):
     return said["result"] if "result" in said else f'{said["error"]["kind"]} {said["error"]["message"]}'
 
 
+def killed_at(line, *words):
+    """Runs the command until it prints the line, and kills it."""
+    p = subprocess.Popen([rille, *words], env=env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                         cwd=root)
+    for said in p.stdout:
+        if said.strip() == line:
+            break
+    p.send_signal(signal.SIGKILL)
+    p.wait()
+
+
 READ = """
 local args = rille.args { path = "" }
 return rille.step("read", { retry = 1 }, function()
@@ -84,13 +95,7 @@ rille.step("before", {{ retry = 1 }}, function() return 1 end)
 print("waiting")
 local path = rille.signal("path")
 return rille.step("read", {{ retry = 1 }}, function() return assert(io.open(path)):read("*a") end)""")
-    p = subprocess.Popen([rille, "run", "--grant", f"read={root}/data", waits], env=env, stdout=subprocess.PIPE,
-                         stderr=subprocess.DEVNULL, text=True, cwd=root)
-    for line in p.stdout:
-        if line.strip() == "waiting":
-            break
-    p.send_signal(signal.SIGKILL)
-    p.wait()
+    killed_at("waiting", "run", "--grant", f"read={root}/data", waits)
     killed = json.loads(run("ps", "--json")[1])[0]["id"]
     run("signal", killed, "path", json.dumps(root + "/closed"))
     said = result("resume", killed)
@@ -113,13 +118,7 @@ return rille.run("child.lua", { path = args.path, wait = args.wait }, { id = arg
     check("and no more", "needs the grant read" in said, said)
     said = result("run", "--grant", "process", script("elsewhere", f'return rille.run("{root}/closed")'))
     check("a script beside the parent needs no grant, another does", said.startswith("denied reading"), said)
-    p = subprocess.Popen([rille, *granted, root + "/closed", "--wait"], env=env, stdout=subprocess.PIPE,
-                         stderr=subprocess.DEVNULL, text=True, cwd=root)
-    for line in p.stdout:
-        if line.strip() == "child waits":
-            break
-    p.send_signal(signal.SIGKILL)
-    p.wait()
+    killed_at("child waits", *granted, root + "/closed", "--wait")
     run("signal", "the-child", "go", "true")
     said = result("resume", "the-child")
     check("a child that is resumed alone has its parent's grants", said.startswith("denied reading"), said)

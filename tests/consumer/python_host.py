@@ -147,6 +147,11 @@ for part in (runs, values, arrays):
 asyncio.run(coroutines())
 with rille.Runtime() as made:
     interrupted(made)
+with rille.Runtime() as made:
+    for _ in range(50):
+        made.run("print(1)", rules="open", print=len).result()
+    gc.collect()
+    check("ended runs are not kept", not made._active and len(made._kept) == 0, made._kept)
 for _ in range(100):
     rille.Runtime().close()
 refused("state", "closed", made.run, "return 1")

@@ -5,7 +5,7 @@ local rille = require "rille"
 local tap = require "tap"
 local rows = require "grants_rows"
 
--- Nobody can create a file below /proc/nowhere.
+-- No process can create a file below /proc/nowhere.
 local given = '{"read":["/proc/nowhere"],"write":["/proc/nowhere","/tmp","/dev/stdout"],"env":["NOWHERE"],' ..
   '"process":true,"network":["127.0.0.1","example.org:443","me@example.org"],"kernels":true,"providers":["local"]}'
 local tried = {}  -- function -> the grants that its calls have shown to be needed

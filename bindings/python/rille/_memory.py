@@ -1,5 +1,6 @@
 """Memory that Python and scripts share without a copy: tensors and buffers, by DLPack and NumPy's array interface."""
 import ctypes
+import itertools
 from ctypes import POINTER, Structure, byref, c_char_p, c_int32, c_int64, c_uint8, c_uint16, c_uint64, c_void_p
 
 from ._library import ReleaseFunction, View, check, lib
@@ -38,7 +39,7 @@ _raw_pointer = ctypes.PYFUNCTYPE(c_void_p, c_void_p, c_char_p)(("PyCapsule_GetPo
 NAME, USED = b"dltensor", b"used_dltensor"  # PyCapsule keeps the pointers: these objects live for ever
 
 # What others still use, by the address of its description or a number: Python objects that must not go away.
-_lent, _wrapped = {}, {}
+_lent, _wrapped, _numbers = {}, {}, itertools.count(1)
 
 
 @Deleter
@@ -60,9 +61,7 @@ def _released(_, payload):
 
 
 def _keep(release):
-    number = 1
-    while number in _wrapped:
-        number = max(_wrapped) + 1
+    number = next(_numbers)
     _wrapped[number] = release
     return number
 

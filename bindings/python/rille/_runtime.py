@@ -1,9 +1,11 @@
 """Runtime, Run and Script."""
 import asyncio
+import base64
 import ctypes
 import inspect
 import json
 import select
+import time
 from ctypes import byref, c_int, c_uint64, c_void_p
 
 from . import _memory
@@ -23,7 +25,8 @@ class Runtime:
 
     def __init__(self, home=None, self_exe=None, log=None, full_tracebacks=False, runs_max=None):
         self._pointer, self._kept, self._loop, self._timer, self._raised = None, [], None, None, None
-        self._calls, self._last, self._watched = {}, 0, False
+        self._calls, self._last = {}, 0
+        self._active, self._over = set(), []  # runs: their callbacks may be called; those that ended in this turn
         options = Options()
         lib.rille_options_init(byref(options), ctypes.sizeof(Options))
         options.home = str(home).encode() if home is not None else None
@@ -92,7 +95,7 @@ class Runtime:
 
     def script(self, source, name="python", **options):
         """Loads a script that stays: its functions are called again and again."""
-        raw, text, pointer = self._run_options(options), source.encode(), c_void_p()
+        raw, text, pointer = self._run_options(options, self._kept), source.encode(), c_void_p()
         check(lib.rille_script_load(self._live(), name.encode(), text, len(text), byref(raw), byref(pointer)))
         return Script(self, pointer.value)
 
@@ -122,6 +125,7 @@ class Runtime:
         """Runs ready work for about that long. Returns whether a run is active."""
         busy = c_int()
         check(lib.rille_turn(self._live(), budget_ms, byref(busy)))
+        self._over.clear()
         raised, self._raised = self._raised, None
         if raised:
             raise raised
@@ -131,11 +135,11 @@ class Runtime:
         """Turns the loop until until() is true. TimeoutError after `timeout` seconds."""
         poll = select.poll()
         poll.register(lib.rille_poll_fd(self._live()), select.POLLIN)
-        end = None if timeout is None else _now() + timeout
+        end = None if timeout is None else time.monotonic() + timeout
         while not until():
             wait = lib.rille_poll_timeout_ms(self._live())
             if end is not None:
-                left = int(max(0, end - _now()) * 1000)
+                left = int(max(0, end - time.monotonic()) * 1000)
                 if left == 0:
                     raise TimeoutError(f"not done after {timeout} s")
                 wait = left if wait < 0 else min(wait, left)
@@ -159,7 +163,7 @@ class Runtime:
         except BaseException as e:  # ctypes would print and drop it
             self._raised = self._raised or e
 
-    def _run_options(self, options):
+    def _run_options(self, options, callbacks):
         raw = RunOptions()
         lib.rille_run_options_init(byref(raw), ctypes.sizeof(RunOptions))
         for name, value in options.items():
@@ -177,18 +181,20 @@ class Runtime:
                 raw.module_folder = str(value).encode()
             elif name in ("print", "progress", "event"):
                 read = _shown if name == "print" else lambda data, size: json.loads(_shown(data, size))
-                setattr(raw, name, self._keep(TextFunction(
-                    lambda data, size, _, tell=value, read=read: self._guard(lambda: tell(read(data, size))))))
+                callbacks.append(TextFunction(
+                    lambda data, size, _, tell=value, read=read: self._guard(lambda: tell(read(data, size)))))
+                setattr(raw, name, callbacks[-1])
             else:
                 known = ("args", "grants", "rules", "module_folder", "print", "progress", "event") + LIMITS
                 raise Error("invalid", f"no option {name} = {value!r}", "options are " + ", ".join(known))
         return raw
 
     def _start(self, make, what, text, size, options):
-        raw, pointer = self._run_options(options), c_void_p()
+        callbacks, pointer = [], c_void_p()
+        raw = self._run_options(options, callbacks)
         middle = (text, size) if text is not None else ()
         check(make(self._live(), what, *middle, byref(raw), byref(pointer)))
-        run = Run(self, pointer.value)
+        run = Run(self, pointer.value, callbacks)
         check(lib.rille_run_start(run._pointer))
         self._changed()
         return run
@@ -305,11 +311,11 @@ class Runtime:
 class Run:
     """A run. `await run` or run.result() gives the script's result, or raises its Error."""
 
-    def __init__(self, runtime, pointer):
-        self._runtime, self._pointer, self._futures = runtime, pointer, []
+    def __init__(self, runtime, pointer, callbacks):
+        self._runtime, self._pointer, self._callbacks, self._futures = runtime, pointer, callbacks, []
         self._done = DoneFunction(self._ended)
         check(lib.rille_run_on_done(pointer, self._done, None))
-        runtime._keep(self._done)
+        runtime._active.add(self)
 
     @property
     def id(self):
@@ -355,6 +361,8 @@ class Run:
         return self._outcome()
 
     def _ended(self, *_):
+        self._runtime._active.discard(self)
+        self._runtime._over.append(self)  # this callback must not go away while it runs
         futures, self._futures = self._futures, []
         for future in futures:
             if not future.done():
@@ -410,13 +418,7 @@ def _plain(value):
         if key == "$num":
             return float(inside)
         if key == "$bytes":
-            import base64
             return base64.b64decode(inside)
         if key == "$map":
             return {_plain(k): _plain(v) for k, v in inside}
     return {(k[1:] if k.startswith("$$") else k): _plain(v) for k, v in value.items()}
-
-
-def _now():
-    import time
-    return time.monotonic()
