@@ -5,6 +5,7 @@ include(CMakePackageConfigHelpers)
 include(cmake/luajit_apart.cmake)
 
 install(TARGETS rille RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(TARGETS rille_kernel RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/rille)
 # Annotations for Lua language servers.
 install(DIRECTORY stdlib/meta DESTINATION ${CMAKE_INSTALL_DATADIR}/rille FILES_MATCHING PATTERN "*.lua")
 

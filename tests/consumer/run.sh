@@ -42,6 +42,7 @@ esac
 
 quietly cmake -G Ninja -S "$here" -B "$work/cmake" -D CMAKE_PREFIX_PATH="$prefix"
 quietly cmake --build "$work/cmake"
+ln -s "$prefix/libexec/rille/rille-kernel" "$work/cmake/"   # what hosts with the static library do
 
 export PKG_CONFIG_PATH="$library/pkgconfig" LD_LIBRARY_PATH="$library"
 for program in embed two_runtimes contract calls values scripts rules; do

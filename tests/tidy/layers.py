@@ -51,6 +51,7 @@ ALLOWED = {
     "bindings/lua/workflow": WORKFLOW + HOST,
     "bindings/lua": BOTH + HOST + LUA,
     "bindings/c": BOTH + HOST + LUA,
+    "bindings/kernel": COLLECTIVE,  # the program rille-kernel
     "bindings/cli": BOTH + HOST + LUA + ["bindings/c", "bindings/cli/parser"],
     "bindings/cli/parser": BASE + ["bindings/cli"],  # the table of commands
 }

@@ -198,17 +198,12 @@ Async<std::shared_ptr<Kernel>> compile_on_thread(Loop& loop, Request request) {
   co_return co_await thread_job(loop, std::move(job));
 }
 
-// A kernel is native code: on the CPU it runs in this process, where no limit and no other grant holds for it.
-void check_grant(lua_State* L, const Request& request) {
+// A kernel is native code, for which no limit and no other grant holds. On the CPU it therefore leaves this process if
+// the script is under limits.
+void check_grant(lua_State* L, Request& request) {
   LuaHost& host = LuaHost::of(L);
   value_or_raise(L, host.grants().kernels("dev:kernel"));
-  if (!request.options.arch.empty() || !host.options().under_limits) return;
-  Error e = make_error(ErrorKind::denied,
-                       "a kernel on the CPU cannot run under limits: it runs in the host's process, "
-                       "where they do not hold for it",
-                       "use a GPU, or let the host program run this script without limits");
-  e.code = "kernels";
-  raise(L, std::move(e));
+  request.options.apart = request.options.arch.empty() && host.options().under_limits;
 }
 
 int begin_compile(lua_State* L, Request request) {

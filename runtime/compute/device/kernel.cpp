@@ -1,6 +1,5 @@
 #include "runtime/compute/device/kernel.hpp"
 
-#include <cxxabi.h>
 #include <dlfcn.h>
 #include <fmt/format.h>
 #include <unistd.h>
@@ -13,7 +12,9 @@
 #include <filesystem>
 #include <mutex>
 
+#include "runtime/compute/device/apart/kernel_process.hpp"
 #include "runtime/compute/device/kernel_files.hpp"
+#include "runtime/compute/device/kernel_library.hpp"
 
 namespace rille::device {
 
@@ -77,48 +78,23 @@ Result<std::shared_ptr<Kernel>> Kernel::compile(std::string_view source, const K
 
 // Loads a copy of the file: dlopen() of the same file twice returns one library with shared __constant__ variables.
 Result<> Kernel::load(const std::string& path, bool keep) {
+  library_path_ = path;
+  if (options_.apart) {
+    RILLE_TRY(process_, KernelProcess::start(name_, path, options_.checked));
+    parameters_ = process_->parameters();
+    if (!keep) ::unlink(path.c_str());
+    return success();
+  }
   const std::string copy = path + unique_suffix();
   std::error_code failed;
   if (keep) std::filesystem::copy_file(path, copy, failed);
   else std::filesystem::rename(path, copy, failed);
   if (failed) return errno_error("cannot write", copy, failed.value());
-  library_ = ::dlopen(copy.c_str(), RTLD_NOW | RTLD_LOCAL);
-  const char* said = library_ ? nullptr : ::dlerror();
-  library_path_ = path;
+  auto loaded = load_library(copy, name_);
   std::filesystem::remove(copy, failed);
-  constexpr std::string_view undefined = "undefined symbol: ";
-  if (const char* at = said ? std::strstr(said, undefined.data()) : nullptr) {
-    std::string symbol(at + undefined.size());
-    int status = 0;
-    char* text = symbol.starts_with("_Z") ? abi::__cxa_demangle(symbol.c_str(), nullptr, nullptr, &status) : nullptr;
-    if (text) symbol = text;
-    std::free(text);
-    Error e = make_error(
-        ErrorKind::invalid, fmt::format("kernel {}: {} is declared, but defined nowhere", name_, symbol),
-        "no library is linked to a kernel: define the name in the source, or include a file that defines it");
-    e.code = "kernel_compile";
-    return e;
-  }
-  if (!library_) {
-    return make_error(
-        ErrorKind::device,
-        fmt::format("kernel {}: the compiled library does not load: {}", name_, said ? said : "no reason given"),
-        "the cache must lie on a file system that allows programs; RILLE_HOME names another place");
-  }
-  kernel_ = static_cast<const rille_abi::Kernel*>(::dlsym(library_, "rille_kernel"));
-  if (!kernel_ || kernel_->version != rille_abi::version) {
-    ::dlclose(std::exchange(library_, nullptr));
-    return make_error(
-        ErrorKind::integrity,
-        fmt::format("kernel {}: the compiled file {} has been changed or damaged: delete it and compile again", name_,
-                    path));
-  }
-  if (kernel_->parameters > rille_abi::parameters_max) {
-    return make_error(ErrorKind::invalid,
-                      fmt::format("kernel {} has {} parameters; at most {} can be launched", name_, kernel_->parameters,
-                                  rille_abi::parameters_max),
-                      "pass several of the numbers in one tensor");
-  }
+  if (!loaded) return std::move(loaded).error();
+  library_ = loaded->handle;
+  kernel_ = loaded->kernel;
   parameters_.assign(kernel_->parameter, kernel_->parameter + kernel_->parameters);
   return success();
 }
@@ -231,9 +207,10 @@ Result<std::vector<std::byte>> Kernel::constant_bytes(const KernelConstant& give
 Result<> Kernel::set_constants() {
   for (std::size_t i = 0; i < options_.constants.size(); ++i) {
     const auto& given = options_.constants[i];
-    const auto& symbol = kernel_->symbol[i];
+    const auto& symbol = process_ ? process_->symbols()[i] : kernel_->symbol[i];
     RILLE_TRY(const auto bytes, constant_bytes(given, symbol.element, symbol.bytes));
-    std::memcpy(symbol.at, bytes.data(), bytes.size());
+    if (process_) RILLE_CHECK(process_->set_constant(i, bytes));
+    else std::memcpy(symbol.at, bytes.data(), bytes.size());
   }
   return success();
 }
@@ -326,29 +303,18 @@ Result<> Kernel::check_shape(const LaunchShape& s) const {
   return success();
 }
 
-Result<> Kernel::run(const LaunchShape& shape, const std::vector<LaunchArgument>& arguments, std::string& said) const {
-  void* values[rille_abi::parameters_max + 1];
-  for (std::size_t i = 0; i < arguments.size(); ++i) {
-    auto& a = const_cast<LaunchArgument&>(arguments[i]);
-    values[i] = parameters_[i].pointer ? static_cast<void*>(&a.pointer) : static_cast<void*>(a.value);
-  }
-  KernelRun run;
-  run.kernel = kernel_;
-  std::memcpy(run.grid, shape.grid, sizeof run.grid);
-  std::memcpy(run.block, shape.block, sizeof run.block);
-  run.shared_bytes = shape.shared_bytes;
-  run.cooperative = shape.cooperative;
-  run.arguments = values;
+Result<> Kernel::run(const LaunchShape& shape, const std::vector<LaunchArgument>& arguments, std::string& said,
+                     const std::function<bool()>& stopped) const {
   RunReport report;
-  if (options_.checked) {
-    RILLE_CHECK(run_checked(run, arguments, report));
-  } else {
-    run_kernel(run, *pool_, report);
-  }
+  KernelProcess::Texts texts;  // of the report
+  if (process_) RILLE_CHECK(process_->run(shape, arguments, stopped, report, texts));
+  else run_loaded(*kernel_, parameters_, options_.checked, shape, arguments, *pool_, report);
   said = std::move(report.said);
   if (report.out_of_memory) {
-    return make_error(ErrorKind::memory, fmt::format("kernel {}: no memory for the stacks of its threads", name_),
-                      "launch fewer threads in a block, or free memory on this machine");
+    return make_error(ErrorKind::memory,
+                      fmt::format("kernel {}: no memory for the stacks of its threads{}", name_,
+                                  checked() ? " or for copies of its arguments, which the option checked makes" : ""),
+                      "launch fewer threads in a block, or on smaller tensors, or free memory on this machine");
   }
   if (report.violation.kind != Violation::Kind::none) return error_of(report.violation, shape, arguments);
   return success();

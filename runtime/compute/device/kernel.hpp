@@ -1,5 +1,6 @@
 // Kernel: a user's CUDA C++ kernel, compiled and loaded for the CPU, or compiled for a GPU architecture. Each Kernel
-// object loads a separate copy of the code, so its __constant__ and __device__ variables are its own.
+// object loads a separate copy of the code, so its __constant__ and __device__ variables are its own. With the option
+// `apart` the code is loaded and run in a confined process (apart/), never in this one.
 //
 // compile() blocks while the compiler runs; do not call it on the loop thread. run() is for the CPU and called on its
 // lane; a GPU's kernel is launched by its device (executor.hpp). Other functions: any thread. Errors: see
@@ -7,6 +8,7 @@
 // assert, a deadlock), and kind memory if there is no memory for stacks.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -35,6 +37,15 @@ struct LaunchArgument {
 
 // Stores `v` at `at` as a value of the type `element` (rille_abi::Element); false if the type cannot represent `v`.
 bool put_number(unsigned element, void* at, double v);
+
+// Runs the kernel of a loaded library. An address in the library at which a violation happened becomes site_offset plus
+// its offset in the library; sites below site_offset are source lines.
+void run_loaded(const rille_abi::Kernel& kernel, const std::vector<rille_abi::Parameter>& parameters, bool checked,
+                const LaunchShape& shape, const std::vector<LaunchArgument>& arguments, RunnerPool& pool,
+                RunReport& report);
+constexpr std::uintptr_t site_offset = std::uintptr_t{1} << 40;
+
+class KernelProcess;  // apart/kernel_process.hpp
 
 class Kernel {
  public:
@@ -72,7 +83,10 @@ class Kernel {
   // launch. These limits apply on every device.
   Result<> check_shape(const LaunchShape& shape) const;
   // `arguments` has one entry per parameter. `said` receives the kernel's printf output.
-  Result<> run(const LaunchShape& shape, const std::vector<LaunchArgument>& arguments, std::string& said) const;
+  // `stopped`, empty: never, is asked while a kernel in a process of its own runs; true ends the process, and the
+  // launch with an error of kind cancelled. A kernel in this process runs to its end.
+  Result<> run(const LaunchShape& shape, const std::vector<LaunchArgument>& arguments, std::string& said,
+               const std::function<bool()>& stopped = {}) const;
 
  private:
   Kernel() = default;
@@ -81,9 +95,9 @@ class Kernel {
   Result<> build_for_gpu(const KernelSource& source);
   // room: size of the __constant__ variable in bytes; 0: unknown.
   Result<std::vector<std::byte>> constant_bytes(const KernelConstant& given, unsigned element, std::size_t room) const;
-  Result<> run_checked(KernelRun& run, const std::vector<LaunchArgument>& arguments, RunReport& report) const;
   Error error_of(const Violation& v, const LaunchShape& shape, const std::vector<LaunchArgument>& arguments) const;
-  std::string line_of(const void* site) const;  // the source line of a code address: " (train.lua:14)"; "": unknown
+  // The source line of a violation's site: " (train.lua:14)"; "": unknown.
+  std::string line_of(const void* site) const;
 
   KernelOptions options_;
   std::string name_, source_, library_path_;
@@ -91,6 +105,7 @@ class Kernel {
   std::vector<rille_abi::Parameter> parameters_;
   const rille_abi::Kernel* kernel_ = nullptr;
   void* library_ = nullptr;
+  std::unique_ptr<KernelProcess> process_;  // null: the library is loaded in this process
   bool cached_ = false;
   std::shared_ptr<RunnerPool> pool_;
   Cubin built_;

@@ -14,6 +14,7 @@
 
 #include "runtime/compute/device/fiber_stack.hpp"
 #include "runtime/compute/device/kernel.hpp"
+#include "runtime/compute/device/kernel_ranges.hpp"
 #include "runtime/core/base/places.hpp"
 #include "runtime/core/loop/spawn.hpp"
 
@@ -23,68 +24,39 @@ namespace {
 
 constexpr std::size_t gap_bytes = 64 << 20;  // unused address space between two copies
 
-// A range of memory copied for the launch; overlapping arguments share one Copy.
-struct Copy {
-  std::byte* from = nullptr;
-  std::size_t bytes = 0;
-  std::byte* to = nullptr;
-  std::byte* mapped = nullptr;
-  std::size_t mapped_bytes = 0;
-  bool written = false;
-};
-
+// The copies of a checked launch, each alone in its part of the address space.
 class Copies {
  public:
+  explicit Copies(ArgumentRanges& ranges) : ranges_(ranges) {}
   ~Copies() {
-    for (auto& c : list_)
-      if (c.mapped) ::munmap(c.mapped, c.mapped_bytes);
-  }
-
-  void want(void* at, std::size_t bytes, bool written) {
-    Copy mine{static_cast<std::byte*>(at), bytes, nullptr, nullptr, 0, written};
-    for (std::size_t i = 0; i < list_.size();) {  // overlapping ranges become one Copy
-      Copy& c = list_[i];
-      if (c.from + c.bytes <= mine.from || mine.from + mine.bytes <= c.from) {
-        ++i;
-        continue;
-      }
-      auto* end = std::max(c.from + c.bytes, mine.from + mine.bytes);
-      mine.from = std::min(c.from, mine.from);
-      mine.bytes = std::size_t(end - mine.from);
-      mine.written = mine.written || c.written;
-      list_.erase(list_.begin() + std::ptrdiff_t(i));
-      i = 0;
-    }
-    list_.push_back(mine);
+    for (const auto& m : mapped_) ::munmap(m.at, m.bytes);
   }
 
   bool copy_in() {
-    for (auto& c : list_) {
-      c.mapped_bytes = c.bytes + 2 * gap_bytes;
-      void* m =
-          ::mmap(nullptr, c.mapped_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    for (auto& r : ranges_.list()) {
+      const std::size_t bytes = r.bytes + 2 * gap_bytes;
+      void* m = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
       if (m == MAP_FAILED) return false;
-      c.mapped = static_cast<std::byte*>(m);
-      c.to = c.mapped + gap_bytes;
-      std::memcpy(c.to, c.from, c.bytes);
+      mapped_.push_back({m, bytes});
+      auto* copy = static_cast<std::byte*>(m) + gap_bytes;
+      r.copy = std::uintptr_t(copy);
+      std::memcpy(copy, r.from, r.bytes);
     }
     return true;
   }
 
   void copy_out() {
-    for (auto& c : list_)
-      if (c.written) std::memcpy(c.from, c.to, c.bytes);
-  }
-
-  std::byte* place_of(void* at) const {
-    auto* p = static_cast<std::byte*>(at);
-    for (const auto& c : list_)
-      if (p >= c.from && p < c.from + c.bytes) return c.to + (p - c.from);
-    return nullptr;
+    for (const auto& r : ranges_.list())
+      if (r.written) std::memcpy(r.from, reinterpret_cast<const void*>(r.copy), r.bytes);
   }
 
  private:
-  std::vector<Copy> list_;
+  struct Mapped {
+    void* at;
+    std::size_t bytes;
+  };
+  ArgumentRanges& ranges_;
+  std::vector<Mapped> mapped_;
 };
 
 std::string thread_text(unsigned t, const LaunchShape& s) {
@@ -129,36 +101,68 @@ void find_module(const void* inside, MemoryCheck& check) {
       &search);
 }
 
-Result<> Kernel::run_checked(KernelRun& run, const std::vector<LaunchArgument>& arguments, RunReport& report) const {
+namespace {
+
+void run_checked(const rille_abi::Kernel& kernel, const std::vector<rille_abi::Parameter>& parameters, KernelRun& run,
+                 const std::vector<LaunchArgument>& arguments, RunnerPool& pool, RunReport& report) {
   MemoryCheck check;
-  Copies copies;
-  for (std::size_t i = 0; i < arguments.size(); ++i) {
-    if (parameters_[i].pointer && arguments[i].pointer && arguments[i].bytes)
-      copies.want(arguments[i].pointer, arguments[i].bytes, !parameters_[i].constant);
-  }
+  ArgumentRanges ranges(parameters, arguments);
+  Copies copies(ranges);
   if (!copies.copy_in()) {
-    return make_error(ErrorKind::memory,
-                      fmt::format("kernel {}: no memory to copy the arguments, which the option checked does", name_),
-                      "free memory, launch on smaller tensors, or leave checked out");
+    report.out_of_memory = true;
+    return;
   }
   std::vector<void*> pointers(arguments.size());
   std::vector<void*> values(arguments.size() + 1);
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     values[i] = run.arguments[i];
-    if (!parameters_[i].pointer) continue;
-    std::byte* at = arguments[i].pointer ? copies.place_of(arguments[i].pointer) : nullptr;
+    if (!parameters[i].pointer) continue;
+    auto* at = reinterpret_cast<std::byte*>(arguments[i].pointer ? ranges.copy_of(arguments[i].pointer) : 0);
     pointers[i] = at;
     values[i] = &pointers[i];
-    if (at) check.arguments.push_back({at, arguments[i].bytes, unsigned(i), parameters_[i].constant != 0});
+    if (at) check.arguments.push_back({at, arguments[i].bytes, unsigned(i), parameters[i].constant != 0});
   }
   rille_abi::Worker nobody{};
-  kernel_->locals(&nobody);  // allocates this OS thread's copy of the library's thread-local variables
-  find_module(kernel_, check);
+  kernel.locals(&nobody);  // allocates this OS thread's copy of the library's thread-local variables
+  find_module(&kernel, check);
   run.arguments = values.data();
   run.check = &check;
-  run_kernel(run, *pool_, report);
+  run_kernel(run, pool, report);
   if (report.violation.kind == Violation::Kind::none) copies.copy_out();
-  return success();
+}
+
+// A site as line_of() takes it: an address in the library becomes an offset, so that another process can look it up.
+const void* told_site(const void* site, const MemoryRange& module) {
+  const auto at = std::uintptr_t(site);
+  if (at < site_offset) return site;
+  const auto offset = at - std::uintptr_t(module.begin);
+  return offset < module.bytes ? reinterpret_cast<const void*>(site_offset + offset) : nullptr;
+}
+
+}  // namespace
+
+void run_loaded(const rille_abi::Kernel& kernel, const std::vector<rille_abi::Parameter>& parameters, bool checked,
+                const LaunchShape& shape, const std::vector<LaunchArgument>& arguments, RunnerPool& pool,
+                RunReport& report) {
+  void* values[rille_abi::parameters_max + 1];
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    auto& a = const_cast<LaunchArgument&>(arguments[i]);
+    values[i] = parameters[i].pointer ? static_cast<void*>(&a.pointer) : static_cast<void*>(a.value);
+  }
+  KernelRun run;
+  run.kernel = &kernel;
+  std::memcpy(run.grid, shape.grid, sizeof run.grid);
+  std::memcpy(run.block, shape.block, sizeof run.block);
+  run.shared_bytes = shape.shared_bytes;
+  run.cooperative = shape.cooperative;
+  run.arguments = values;
+  if (checked) run_checked(kernel, parameters, run, arguments, pool, report);
+  else run_kernel(run, pool, report);
+  if (report.violation.kind == Violation::Kind::none) return;
+  MemoryCheck where;
+  find_module(&kernel, where);
+  report.violation.site = told_site(report.violation.site, where.module);
+  report.violation.other_site = told_site(report.violation.other_site, where.module);
 }
 
 namespace {
@@ -191,14 +195,12 @@ std::string output_of(const std::vector<std::string>& argv) {
 
 std::string Kernel::line_of(const void* site) const {
   // In checked mode a barrier's site is not an address: its low 20 bits are the line number in the source.
-  if (const auto place = std::uintptr_t(site); place && place < std::uintptr_t{1} << 40) {
-    return fmt::format(" ({}:{})", options_.file, place & 0xfffff);  // in its low 20 bits, not an address
+  if (const auto place = std::uintptr_t(site); place && place < site_offset) {
+    return fmt::format(" ({}:{})", options_.file, place & 0xfffff);
   }
   if (!site || options_.cache.empty()) return "";
-  MemoryCheck where;
-  find_module(kernel_, where);
-  const auto offset = std::uintptr_t(site) - std::uintptr_t(where.module.begin);
-  if (offset == 0 || offset > where.module.bytes) return "";
+  const auto offset = std::uintptr_t(site) - site_offset;
+  if (offset == 0) return "";
   for (const char* tool : {"addr2line", "llvm-addr2line"}) {
     const std::string program = find_program(tool);
     if (program.empty()) continue;

@@ -15,6 +15,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "runtime/compute/device/apart/kernel_process.hpp"
 #include "runtime/compute/device/kernel_build.hpp"
 #include "runtime/compute/device/kernel_files.hpp"
 #include "runtime/compute/device/kernel_includes.hpp"
@@ -142,8 +143,12 @@ Result<std::string> shim_directory(const KernelFiles& files, const WorkDirectory
   return errno_error("cannot write", place, errno);
 }
 
-// Runs the compiler, writes its output to the file `log` and returns its exit status.
-Result<int> run_compiler(const std::vector<std::string>& argv, const std::string& log) {
+std::string log_of(const WorkDirectory& work) { return work.path() + "/log"; }
+
+// Runs the compiler, writes its output to the file `log` and returns its exit status. `apart`: nothing of this
+// process's environment reaches it.
+Result<int> run_compiler(const std::vector<std::string>& argv, const WorkDirectory& work, bool apart) {
+  const std::string log = log_of(work);
   const int file = ::open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
   const int nothing = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
   if (file < 0 || nothing < 0) {
@@ -155,6 +160,10 @@ Result<int> run_compiler(const std::vector<std::string>& argv, const std::string
   Spawn what;
   what.argv = argv;
   what.env = {{"LC_ALL", "C"}};
+  if (apart) {
+    what.without = environment_without({"PATH"});
+    what.env.emplace_back("TMPDIR", work.path());
+  }
   what.files = {{nothing, 0}, {file, 1}, {file, 2}};
   what.die_with_us = true;
   auto child = spawn(what);
@@ -184,6 +193,19 @@ Result<int> run_compiler(const std::vector<std::string>& argv, const std::string
 }
 
 bool is_define(const std::string& flag) { return flag.size() > 2 && flag.starts_with("-D"); }
+
+// A confined compiler gets no flag that makes it start a program or load a plug-in.
+Result<> check_flags(const std::string& name, const KernelOptions& options) {
+  for (const auto& f : options.flags) {
+    bool allowed = false;
+    for (const char* begin : {"-D", "-U", "-O", "-f", "-m", "-std=", "-g"}) allowed = allowed || f.starts_with(begin);
+    if (allowed && !f.starts_with("-fplugin")) continue;
+    return make_error(ErrorKind::denied,
+                      fmt::format("kernel {}: the option {} is not for kernels under limits", name, f),
+                      "allowed are options that begin with -D, -U, -O, -f, -m, -g and -std=");
+  }
+  return success();
+}
 
 // The text to compile: the user's source, followed by the table (rille_abi::Kernel) that the runtime reads.
 std::string library_text(const KernelSource& source, const std::string& name, const KernelOptions& options) {
@@ -282,6 +304,7 @@ Result<BuiltLibrary> build_for_cpu(const KernelSource& source, const std::string
         ErrorKind::device, fmt::format("kernel {}: there is no C++ compiler on this machine", name),
         "a compiler is needed for user kernels on the CPU: install g++ or clang++, or name one in RILLE_CXX");
   }
+  if (options.apart) RILLE_CHECK(check_flags(name, options));
   const std::string included = included_files(source.cpu_text, options);
   const std::string text = library_text(source, name, options);
   auto flags = compiler_flags(options, !is_clang(compiler));
@@ -302,9 +325,12 @@ Result<BuiltLibrary> build_for_cpu(const KernelSource& source, const std::string
   RILLE_TRY(const auto work, files.work());
   RILLE_TRY(const auto headers, shim_directory(files, work));
   const std::string input = work.path() + "/kernel.cpp", object = work.path() + "/kernel.o";
-  const std::string library = work.path() + "/kernel.so", log = work.path() + "/log";
+  const std::string library = work.path() + "/kernel.so";
   RILLE_CHECK(write_small_file(input, text));
-  std::vector<std::string> argv = {compiler};
+  std::vector<std::string> front;
+  if (options.apart) { RILLE_TRY(front, confined_compiler(work.path(), {headers, options.folder})); }
+  front.push_back(compiler);
+  std::vector<std::string> argv = front;
   argv.insert(argv.end(), flags.begin(), flags.end());
   if (!is_clang(compiler)) argv.insert(argv.end(), {"-fno-gnu-unique", "-fno-diagnostics-show-option"});
   argv.insert(argv.end(), {"-I", headers});
@@ -314,13 +340,13 @@ Result<BuiltLibrary> build_for_cpu(const KernelSource& source, const std::string
   link.insert(link.end(), libraries.begin(), libraries.end());
   if (options.checked) argv.insert(argv.end(), {"-c", "-o", object, input});
   else argv.insert(argv.end(), link.begin(), link.end());
-  RILLE_TRY(int status, run_compiler(argv, log));
+  RILLE_TRY(int status, run_compiler(argv, work, options.apart));
   if (status == 0 && options.checked) {
-    link.insert(link.begin(), compiler);
-    RILLE_TRY(status, run_compiler(link, log));
+    link.insert(link.begin(), front.begin(), front.end());
+    RILLE_TRY(status, run_compiler(link, work, options.apart));
   }
   if (status != 0) {
-    RILLE_TRY(auto said, read_small_file(log, 1 << 20));
+    RILLE_TRY(auto said, read_small_file(log_of(work), 1 << 20));
     return compile_error(name, options, source.cpu_text, std::move(said));
   }
   if (options.cache.empty()) {  // no cache: a temporary file, deleted after loading

@@ -1,6 +1,7 @@
 // User kernels on the CPU: the samples against plain loops, what waits, what fails.
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <numeric>
@@ -24,6 +25,7 @@ Result<std::shared_ptr<Kernel>> compile(std::string_view source, std::string nam
   options.name = std::move(name);
   options.cache = cache();
   options.checked = checked;
+  options.apart = std::getenv("RILLE_TEST_APART") != nullptr;  // unit.device.apart
   options.file = "test.lua";
   options.line = 10;
   return Kernel::compile(source, options);

@@ -1,0 +1,141 @@
+#include "runtime/compute/device/apart/confine.hpp"
+
+#include <fcntl.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/landlock.h>
+#include <linux/seccomp.h>
+#include <sched.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstddef>
+
+namespace rille::device::apart {
+
+namespace {
+
+Error unable(const char* what) {
+  return make_error(
+      ErrorKind::device,
+      std::string("this system cannot confine native code: ") + what +
+          (errno == ENOSYS || errno == EOPNOTSUPP ? " is missing" : " fails with errno " + std::to_string(errno)),
+      "a kernel under limits needs Linux 5.13 or newer with Landlock; without limits, or on a GPU, it runs as it is");
+}
+
+// The rights of the first version of Landlock, which every version knows.
+constexpr std::uint64_t read_rights =
+    LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR;
+constexpr std::uint64_t all_rights = (LANDLOCK_ACCESS_FS_MAKE_SYM << 1) - 1;
+constexpr std::uint64_t file_rights =
+    LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE;
+
+// A path that does not exist is nothing to allow.
+bool allow(int ruleset, const std::string& path, std::uint64_t rights) {
+  const int fd = ::open(path.c_str(), O_PATH | O_CLOEXEC);
+  if (fd < 0) return true;
+  struct stat st {};
+  landlock_path_beneath_attr rule{};
+  rule.parent_fd = fd;
+  rule.allowed_access = ::fstat(fd, &st) == 0 && S_ISDIR(st.st_mode) ? rights : rights & file_rights;
+  const bool done = ::syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) == 0;
+  ::close(fd);
+  return done;
+}
+
+bool limit(int what, std::int64_t value) {
+  const rlimit at{rlim_t(value), rlim_t(value)};
+  return ::setrlimit(__rlimit_resource_t(what), &at) == 0;
+}
+
+}  // namespace
+
+Result<> confine(const Confinement& what) {
+  bool limited = limit(RLIMIT_CORE, 0) && limit(RLIMIT_DATA, what.memory_bytes);
+  if (what.processor_s) limited = limited && limit(RLIMIT_CPU, what.processor_s);
+  if (!limited) return unable("setrlimit");
+  if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return unable("no_new_privs");
+  landlock_ruleset_attr handled{};
+  handled.handled_access_fs = all_rights;
+  const int ruleset = int(::syscall(SYS_landlock_create_ruleset, &handled, sizeof handled.handled_access_fs, 0));
+  if (ruleset < 0) return unable("Landlock");
+  bool allowed = true;
+  for (const auto& path : what.read) allowed = allowed && allow(ruleset, path, read_rights);
+  for (const auto& path : what.write) allowed = allowed && allow(ruleset, path, all_rights);
+  const bool held = allowed && ::syscall(SYS_landlock_restrict_self, ruleset, 0) == 0;
+  if (!held) return unable("Landlock");
+  ::close(ruleset);
+  return success();
+}
+
+Result<> drop_system_calls() {
+  static constexpr int allowed[] = {
+      SYS_read,
+      SYS_close,
+      SYS_fstat,
+      SYS_newfstatat,
+      SYS_lseek,
+      SYS_pread64,
+      SYS_mmap,
+      SYS_mprotect,
+      SYS_munmap,
+      SYS_mremap,
+      SYS_madvise,
+      SYS_brk,
+      SYS_futex,
+      SYS_rt_sigaction,
+      SYS_rt_sigprocmask,
+      SYS_rt_sigreturn,
+      SYS_sigaltstack,
+      SYS_sched_yield,
+      SYS_sched_getaffinity,
+      SYS_nanosleep,
+      SYS_clock_nanosleep,
+      SYS_clock_gettime,
+      SYS_clock_getres,
+      SYS_getpid,
+      SYS_gettid,
+      SYS_sendto,
+      SYS_recvfrom,
+      SYS_set_robust_list,
+      SYS_rseq,
+      SYS_getrandom,
+      SYS_membarrier,
+      SYS_exit,
+      SYS_exit_group,
+      SYS_set_tid_address,
+  };
+  constexpr auto number = offsetof(seccomp_data, nr), arch = offsetof(seccomp_data, arch);
+  const auto argument = [](int i) { return std::uint32_t(offsetof(seccomp_data, args) + 8 * unsigned(i)); };
+  const auto no = [](int error) { return sock_filter BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | unsigned(error)); };
+  const sock_filter yes BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+  const auto read_word = [](std::size_t at) { return sock_filter BPF_STMT(BPF_LD | BPF_W | BPF_ABS, unsigned(at)); };
+  const auto unless = [](unsigned value, unsigned char skip) {
+    return sock_filter BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, 0, skip);
+  };
+  std::vector<sock_filter> f = {read_word(arch), unless(AUDIT_ARCH_X86_64, 1), read_word(number)};
+  f.insert(f.begin() + 2, sock_filter BPF_JUMP(BPF_JMP | BPF_JA, 1, 0, 0));
+  f.insert(f.begin() + 3, sock_filter BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS));
+  for (const int call : allowed) f.insert(f.end(), {unless(unsigned(call), 1), yes});
+  // Threads, no processes. The C library falls back to clone, whose flags can be seen here.
+  f.insert(f.end(), {unless(SYS_clone3, 1), no(ENOSYS)});
+  f.insert(f.end(), {unless(SYS_clone, 4), read_word(argument(0)),
+                     sock_filter BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, CLONE_THREAD, 0, 1), yes, no(EPERM)});
+  // Files are opened for reading only.
+  f.insert(f.end(),
+           {unless(SYS_openat, 4), read_word(argument(2)),
+            sock_filter BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, O_ACCMODE | O_CREAT | O_TRUNC, 1, 0), yes, no(EPERM)});
+  // Limits can be read, not changed: the third argument, an address, is null.
+  f.insert(f.end(), {unless(SYS_prlimit64, 6), read_word(argument(2)), unless(0, 3), read_word(argument(2) + 4),
+                     unless(0, 1), yes, no(EPERM)});
+  f.push_back(no(EPERM));
+  const sock_fprog program{static_cast<unsigned short>(f.size()), f.data()};
+  if (::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) != 0) return unable("seccomp");
+  return success();
+}
+
+}  // namespace rille::device::apart

@@ -1,0 +1,11 @@
+// The program `rille-kernel`: loads one kernel's library and runs its launches, or runs a compiler, confined.
+#pragma once
+
+namespace rille::device::apart {
+
+// rille-kernel run NAME checked|unchecked: messages.hpp on the descriptors named there.
+// rille-kernel compile WRITTEN READABLE .. -- COMPILER ..: becomes the compiler; folders of what it may write and read.
+// Returns the exit status: 126 if the system cannot confine a process, with the reason on standard error.
+int serve(int argc, char** argv);
+
+}  // namespace rille::device::apart

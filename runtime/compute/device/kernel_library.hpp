@@ -1,0 +1,20 @@
+// Loads a compiled kernel into this process. Blocks while it reads the file. Any thread.
+#pragma once
+
+#include <string>
+
+#include "kernels/shim/abi.h"
+#include "runtime/core/base/result.hpp"
+
+namespace rille::device {
+
+struct LoadedLibrary {
+  void* handle = nullptr;  // for dlclose()
+  const rille_abi::Kernel* kernel = nullptr;
+};
+
+// `name`: the kernel's, for errors. Errors: invalid, code "kernel_compile": a name is defined nowhere; device: the
+// system does not load the file; integrity: it is not a kernel's library; invalid: it has too many parameters.
+Result<LoadedLibrary> load_library(const std::string& path, const std::string& name);
+
+}  // namespace rille::device
