@@ -23,7 +23,11 @@ status, result = ask('return require("app").upper("abc")')
 print(status, json.dumps(result))
 print(*ask("while true do end"))
 print(*ask("return {"))
-print(*ask("local t = {} while true do t[#t + 1] = ('x'):rep(1e6) .. #t end"))
+for _ in range(10):  # on a busy machine its time may end first
+    ended = ask("local t = {} while true do t[#t + 1] = ('x'):rep(1e6) .. #t end")
+    if ended[1] == "memory":
+        break
+print(*ended)
 with ThreadPoolExecutor(16) as pool:
     answers = list(pool.map(ask, [f"return {i} + 1" for i in range(32)]))
 print(sum(answer == (200, i + 1) for i, answer in enumerate(answers)), "of 32 at once")

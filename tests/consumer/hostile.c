@@ -134,7 +134,7 @@ static const struct {
      RILLE_TIMEOUT},
     {"memory", "local t = {} while true do t[#t + 1] = { t } end", ANY},
     {"memory, caught", "while true do pcall(function() local t = {} while true do t[#t + 1] = { t } end end) end", ANY},
-    {"strings", "local s = 'x' while true do s = s .. s end", RILLE_MEMORY},
+    {"strings", "local s = 'x' while true do s = s .. s end", ANY}, /* memory, or on a busy machine time */
     {"collector", "while true do collectgarbage() end", RILLE_TIMEOUT},
     {"gc of a table",
      "setmetatable({}, { __gc = function() while true do end end }) collectgarbage() while true do end", RILLE_TIMEOUT},
