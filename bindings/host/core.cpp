@@ -356,6 +356,8 @@ void push_core(lua_State* L) {
   lua_setfield(L, -2, "null");
   get_registry(L, &key_gives_way);
   lua_setfield(L, -2, "gives_way");
+  get_registry(L, &key_held);
+  lua_setfield(L, -2, "held");
   lua_newtable(L);
   set_pattern_functions(L);
   lua_setfield(L, -2, "patterns");
@@ -388,6 +390,8 @@ void open_state(lua_State* L, const HostOptions& options) {
   lua_pushboolean(L, 0);
   lua_rawseti(L, -2, 1);
   set_registry(L, &key_gives_way);
+  weak_table(L, "k");
+  set_registry(L, &key_held);
   lua_newtable(L);
   set_registry(L, &key_functions);
   lua_newtable(L);

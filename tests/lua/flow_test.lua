@@ -208,4 +208,38 @@ tap.test("a fiber that ends with children pending waits for them", function()
   tap.equal(order, { "outer", "inner" })
 end)
 
+tap.test("a coroutine that waits is resumed by its fiber alone", function()
+  local inner, main
+  local victim = rille.spawn("victim", function()
+    main = coroutine.running()
+    inner = coroutine.create(function()
+      rille.sleep("5ms")
+      coroutine.yield("yielded")
+      return "end"
+    end)
+    return { coroutine.resume(inner) }
+  end)
+  rille.sleep("1ms")
+  for _, co in ipairs { inner, main } do
+    local ok, why = coroutine.resume(co, "stolen")
+    tap.equal({ ok, why }, { false, "cannot resume a coroutine that waits in a fiber" })
+  end
+  tap.equal(victim:wait(), { true, "yielded" })
+  tap.equal({ coroutine.resume(inner) }, { true, "end" }) -- it waits for nothing: any fiber may go on with it
+end)
+
+tap.test("a coroutine does not yield out of a scope or a step", function()
+  local what = "inside of a scope or a step that its coroutine is in"
+  tap.raises("state", what, coroutine.wrap(function() rille.scope("s", coroutine.yield) end))
+  tap.raises("state", what, coroutine.wrap(function()
+    rille.step("s", { retry = 1 }, function() coroutine.yield() end)
+  end))
+  local numbers = coroutine.wrap(function() rille.scope("s", function() end) coroutine.yield(7) end)
+  tap.equal(numbers(), 7)
+  local step = rille.step("generator", function()
+    return coroutine.wrap(function() coroutine.yield(8) end)()
+  end)
+  tap.equal(step, 8)
+end)
+
 tap.done()
