@@ -161,6 +161,16 @@ tap.test("args are typed by their defaults", function()
   tap.raises("invalid", "--name x: expected a number", rille.args, { count = 1, name = 3, on = true, list = {} })
 end)
 
+tap.test("texts of errors have an end", function()
+  local long = ("x"):rep(1e6)
+  local handle = rille.spawn("fails", function()
+    rille.error { message = long, hint = long }
+  end)
+  local _, e = pcall(rille.scope, function() handle:wait() end)
+  tap.ok(#tostring(e.message) < 70000 and e.message:find("1000000 bytes", 1, true), #e.message)
+  tap.ok(#e.hint < 70000, #e.hint)
+end)
+
 tap.test("errors can be made, joined and passed on", function()
   local ok, e = pcall(rille.error, { kind = "timeout", message = "late", hint = "wait longer", retryable = true })
   tap.ok(not ok)
