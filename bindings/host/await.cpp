@@ -106,6 +106,21 @@ lua_State* parent_coroutine(lua_State* co) {
   return parent;
 }
 
+void hold_coroutine(lua_State* co, const Fiber& fiber, int by) {
+  if (co == fiber.L) return;
+  luaL_checkstack(co, 4, "scope");
+  get_registry(co, &key_held);
+  lua_pushthread(co);
+  lua_pushvalue(co, -1);
+  lua_rawget(co, -3);
+  const int count = static_cast<int>(lua_tointeger(co, -1)) + by;
+  lua_pop(co, 1);
+  if (count > 0) lua_pushinteger(co, count);
+  else lua_pushnil(co);
+  lua_rawset(co, -3);
+  lua_pop(co, 1);
+}
+
 Completion begin_await(lua_State* L, Waits waits) {
   LuaHost& host = LuaHost::of(L);
   Fiber* fiber = host.current();

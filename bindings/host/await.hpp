@@ -23,6 +23,7 @@
 
 namespace rille::host {
 
+struct Fiber;
 class LuaHost;
 
 // Resumes one suspended fiber, once. All copies belong to the same suspension. A Completion may outlive the fiber and
@@ -142,6 +143,9 @@ int await(lua_State* L, Async<T> work, Push push, Waits waits = Waits::here) {
 
 // The coroutine that resumed `co` (by coroutine.resume or wrap); null if `co` is a fiber's main coroutine.
 lua_State* parent_coroutine(lua_State* co);
+// Counts the scopes and steps that a coroutine of the script is in: `by` 1 at the begin of one, -1 at its end.
+// Meanwhile it cannot yield: who resumes it next, if anybody does, could be another fiber, and the scope is this one's.
+void hold_coroutine(lua_State* co, const Fiber& fiber, int by);
 
 // Sets field `name` of the table on top of the stack to the shim around `function`.
 void set_async(lua_State* L, const char* name, lua_CFunction function);

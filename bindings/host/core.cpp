@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 
 #include "bindings/host/host.hpp"
 #include "bindings/host/keys.hpp"
@@ -259,21 +257,13 @@ int core_compile(lua_State* L) {
   return 2;
 }
 
-Result<std::string> read_text(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in) return errno_error("open", path, errno);
-  std::ostringstream text;
-  text << in.rdbuf();
-  return std::move(text).str();
-}
-
 // The source of a file that workflow code loads. The text is stored in the journal, so that a resumed run uses it
 // again.
 Result<int> core_read_source(lua_State* L) {
   LuaHost& host = LuaHost::of(L);
   std::string path(check_text(L, 1, "path"));
   RILLE_TRY(const std::string full, host.code_path(path));
-  auto load = [&] { return read_text(full); };
+  auto load = [&] { return read_source(full); };
   RILLE_TRY(std::string source, host.has_run() ? host.control().pinned("file:" + path, load) : load());
   push(L, source);
   return 1;
@@ -356,6 +346,8 @@ void push_core(lua_State* L) {
   lua_setfield(L, -2, "null");
   get_registry(L, &key_gives_way);
   lua_setfield(L, -2, "gives_way");
+  get_registry(L, &key_held);
+  lua_setfield(L, -2, "held");
   lua_newtable(L);
   set_pattern_functions(L);
   lua_setfield(L, -2, "patterns");
@@ -388,6 +380,8 @@ void open_state(lua_State* L, const HostOptions& options) {
   lua_pushboolean(L, 0);
   lua_rawseti(L, -2, 1);
   set_registry(L, &key_gives_way);
+  weak_table(L, "k");
+  set_registry(L, &key_held);
   lua_newtable(L);
   set_registry(L, &key_functions);
   lua_newtable(L);
@@ -435,7 +429,7 @@ Result<std::string> LuaHost::module_source(const std::string& name) {
       for (const char* end : {".lua", "/init.lua"}) {
         std::string full = options_.script_directory + "/" + path + end;
         std::error_code ec;
-        if (std::filesystem::is_regular_file(full, ec)) return read_text(full);
+        if (std::filesystem::is_regular_file(full, ec)) return read_source(full);
         tried += (tried.empty() ? "" : " and ") + full;
       }
     }

@@ -92,13 +92,22 @@ bool is_error(lua_State* L, int index) {
 
 namespace {
 
+constexpr std::size_t text_bytes_max = 64 << 10;
+
+// A field of an error. Errors are copied, journaled and shown, outside of what is counted for the script: so their
+// texts have an end.
+std::string bounded(const char* text, std::size_t size) {
+  if (size <= text_bytes_max + 64) return std::string(text, size);  // also one that was cut before
+  return fmt::format("{}.. ({} bytes)", std::string_view(text, text_bytes_max), size);
+}
+
 std::string raw_text(lua_State* L, int index, const char* key) {
   lua_pushstring(L, key);
   lua_rawget(L, index);
   std::size_t size = 0;
   const char* s =
       lua_type(L, -1) == LUA_TSTRING || lua_type(L, -1) == LUA_TNUMBER ? lua_tolstring(L, -1, &size) : nullptr;
-  std::string out = s ? std::string(s, size) : std::string();
+  std::string out = s ? bounded(s, size) : std::string();
   lua_pop(L, 1);
   return out;
 }
@@ -160,7 +169,7 @@ Error to_error(lua_State* L, int index) {
   if (lua_type(L, index) == LUA_TSTRING) {
     std::size_t size = 0;
     const char* s = lua_tolstring(L, index, &size);
-    e.message.assign(s, size);
+    e.message = bounded(s, size);
     if (e.message == "not enough memory") return State::of(L).memory_error();
     if (e.message == "C++ exception") e.kind = ErrorKind::internal;
     return e;

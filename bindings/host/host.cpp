@@ -5,7 +5,6 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <sstream>
 
 #include "bindings/host/keys.hpp"
 #include "runtime/core/base/time.hpp"
@@ -36,17 +35,25 @@ Error quota_error(const char* limit, std::string message, const char* hint) {
   return e;
 }
 
-Result<std::string> read_file(const std::string& path) {
+}  // namespace
+
+Result<std::string> read_source(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
   if (!in) return errno_error("open", path, errno);
-  std::ostringstream text;
-  text << in.rdbuf();
-  if (text.str().size() > source_bytes_max)
+  std::string text;
+  constexpr std::size_t piece_bytes = 64 << 10;
+  while (in && text.size() <= source_bytes_max) {
+    const std::size_t size = text.size();
+    text.resize(size + piece_bytes);
+    errno = 0;
+    in.read(text.data() + size, piece_bytes);
+    text.resize(size + static_cast<std::size_t>(in.gcount()));
+    if (in.bad()) return errno_error("read", path, errno ? errno : EIO);
+  }
+  if (text.size() > source_bytes_max)
     return make_error(ErrorKind::invalid, fmt::format("'{}' is larger than 16 MB, the limit for a script", path));
-  return std::move(text).str();
+  return text;
 }
-
-}  // namespace
 
 LuaHost::LuaHost(Loop& loop, HostOptions options) : loop_(loop), options_(std::move(options)) {
   if (!options_.spent) options_.spent = std::make_shared<Spending>();
@@ -165,7 +172,7 @@ Result<FunctionRef> LuaHost::load_file(const std::string& path) {
   std::filesystem::path p(path);
   if (options_.script_directory.empty())
     options_.script_directory = p.parent_path().empty() ? "." : p.parent_path().string();
-  auto load_it = [&path] { return read_file(path); };
+  auto load_it = [&path] { return read_source(path); };
   std::string name = p.filename().string();
   Result<std::string> source = control_ ? control_->pinned(name, load_it) : load_it();
   if (!source) {

@@ -103,6 +103,9 @@ struct Fiber {
   } plain;
 };
 
+// The text of a script or module. Errors: io; invalid: more than 16 MB.
+Result<std::string> read_source(const std::string& path);
+
 class LuaHost final : public Guest {
  public:
   static Result<std::unique_ptr<LuaHost>> create(Loop& loop, HostOptions options);

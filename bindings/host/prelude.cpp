@@ -27,21 +27,31 @@ end
 
 -- A script's coroutine that awaits yields the sentinel up; the result is passed down to it. One that the hook suspends,
 -- because the turn is over, yields nothing.
-local gives_way = core.gives_way
+local gives_way, held = core.gives_way, core.held
+local waits = setmetatable({}, { __mode = "k" })  -- coroutines that await: only the fiber goes on with them
+local resume_waiting
+
 local function pass(co, ok, first, ...)
   if gives_way[1] then
     yield()
     return pass(co, resume(co))
   end
   if ok and first == AWAIT and type(first) == "userdata" then
-    return pass(co, resume(co, yield(AWAIT)))
+    waits[co] = true
+    return resume_waiting(co, yield(AWAIT))
   end
   return ok, first, ...
+end
+
+function resume_waiting(co, ...)
+  waits[co] = nil
+  return pass(co, resume(co, ...))
 end
 
 local function co_resume(co, ...)
   check_stack()
   if type(co) == "thread" and status(co) == "suspended" then
+    if waits[co] or type(parents[co]) == "boolean" then return false, "cannot resume a coroutine that waits in a fiber" end
     parents[co] = running()
   end
   return pass(co, resume(co, ...))
@@ -62,6 +72,10 @@ local function co_yield(...)
   if not co or type(parents[co]) == "boolean" then
     raise("state", "coroutine.yield outside of a coroutine of the script",
       "rille.spawn starts fibers, which wait by themselves")
+  end
+  if held[co] then
+    raise("state", "coroutine.yield inside of a scope or a step that its coroutine is in",
+      "begin the scope or the step outside of the coroutine, or end it before the yield")
   end
   return yield(...)
 end

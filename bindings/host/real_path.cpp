@@ -54,6 +54,11 @@ Result<std::string> real_path(const std::string& path, bool follow_last, const s
   if (path.empty()) return make_error(ErrorKind::invalid, "a path is empty");
   if (path.find('\0') != std::string::npos)
     return make_error(ErrorKind::invalid, "a path has a zero byte in it", "remove it: no file has such a name");
+  if (path.size() >= PATH_MAX)
+    return make_error(
+        ErrorKind::invalid,
+        fmt::format("a path has {} bytes, more than the system takes: {}..", path.size(), path.substr(0, 40)),
+        fmt::format("at most {} bytes", PATH_MAX - 1));
   std::deque<std::string> parts;
   split_before(parts, absolute_path(path, folder));
   std::string out;

@@ -161,6 +161,13 @@ tap.test("args are typed by their defaults", function()
   tap.raises("invalid", "--name x: expected a number", rille.args, { count = 1, name = 3, on = true, list = {} })
 end)
 
+tap.test("texts of errors have an end", function()
+  local long = ("x"):rep(1e6)
+  local _, e = pcall(rille.error, { message = long, hint = long })
+  tap.ok(#tostring(e.message) < 70000 and e.message:find("1000000 bytes", 1, true), #e.message)
+  tap.ok(#e.hint < 70000, #e.hint)
+end)
+
 tap.test("errors can be made, joined and passed on", function()
   local ok, e = pcall(rille.error, { kind = "timeout", message = "late", hint = "wait longer", retryable = true })
   tap.ok(not ok)
@@ -186,6 +193,7 @@ tap.test("modules: text only, found beside the script, not in circles", function
   tap.equal(require "tap", tap)
   tap.raises("invalid", "there is no module 'tpa'", require, "tpa")
   tap.raises("invalid", "is not a module name", require, "../x")
+  tap.raises("io", "directory", dofile, ".")
   tap.equal(loadstring("return 3")(), 3)
 end)
 
@@ -206,6 +214,40 @@ tap.test("a fiber that ends with children pending waits for them", function()
     order[#order + 1] = "outer"
   end):wait()
   tap.equal(order, { "outer", "inner" })
+end)
+
+tap.test("a coroutine that waits is resumed by its fiber alone", function()
+  local inner, main
+  local victim = rille.spawn("victim", function()
+    main = coroutine.running()
+    inner = coroutine.create(function()
+      rille.sleep("5ms")
+      coroutine.yield("yielded")
+      return "end"
+    end)
+    return { coroutine.resume(inner) }
+  end)
+  rille.sleep("1ms")
+  for _, co in ipairs { inner, main } do
+    local ok, why = coroutine.resume(co, "stolen")
+    tap.equal({ ok, why }, { false, "cannot resume a coroutine that waits in a fiber" })
+  end
+  tap.equal(victim:wait(), { true, "yielded" })
+  tap.equal({ coroutine.resume(inner) }, { true, "end" }) -- it waits for nothing: any fiber may go on with it
+end)
+
+tap.test("a coroutine does not yield out of a scope or a step", function()
+  local what = "inside of a scope or a step that its coroutine is in"
+  tap.raises("state", what, coroutine.wrap(function() rille.scope("s", coroutine.yield) end))
+  tap.raises("state", what, coroutine.wrap(function()
+    rille.step("s", { retry = 1 }, function() coroutine.yield() end)
+  end))
+  local numbers = coroutine.wrap(function() rille.scope("s", function() end) coroutine.yield(7) end)
+  tap.equal(numbers(), 7)
+  local step = rille.step("generator", function()
+    return coroutine.wrap(function() coroutine.yield(8) end)()
+  end)
+  tap.equal(step, 8)
 end)
 
 tap.done()

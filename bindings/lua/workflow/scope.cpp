@@ -15,6 +15,7 @@ int scope_enter(lua_State* L) {
   Verb v = begin_verb(L, "scope");
   if (const Error* why = v.run.cancelled(v.id)) raise(L, *why);
   push(L, static_cast<std::int64_t>(v.run.scope_enter(v.id, check_name(L, 1, "scope"))));
+  hold_coroutine(L, v.fiber, 1);
   return 1;
 }
 
@@ -44,6 +45,7 @@ int scope_release(lua_State* L) {
 int scope_leave(lua_State* L) {
   Verb v = begin_verb(L, "scope", Verbs::anywhere);
   v.run.scope_leave(v.id, static_cast<engine::ScopeId>(check_integer(L, 1, "scope")));
+  hold_coroutine(L, v.fiber, -1);
   v.host.left_scope();
   return 0;
 }

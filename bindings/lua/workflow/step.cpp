@@ -183,6 +183,7 @@ int step_enter(lua_State* L) {
   const std::string attempt = t.ticket.key + "#" + std::to_string(t.ticket.attempt);
   v.fiber.random.reseed(engine::mix_seed(v.run.seed(v.id), attempt));
   v.fiber.step = t.name;
+  hold_coroutine(L, v.fiber, 1);
   if (t.limited) v.host.look_later(v.run.look_at_clock());
   return 0;
 }
@@ -192,6 +193,7 @@ int step_leave(lua_State* L) {
   Verb v = begin_verb(L, "step", Verbs::anywhere);
   Ticket& t = check_object<Ticket>(L, 1, "step");
   v.fiber.step.clear();
+  hold_coroutine(L, v.fiber, -1);
   v.fiber.random = t.outer;
   if (!lua_toboolean(L, 3)) return 0;
   std::string changed = Captured::of(L, 2).difference(t.before);
