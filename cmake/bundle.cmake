@@ -25,10 +25,19 @@ set_target_properties(rille_bundled PROPERTIES INSTALL_RPATH "$ORIGIN/../lib" BU
 set(RILLE_BUNDLE rille-${PROJECT_VERSION}-linux-x86_64)
 file(GLOB_RECURSE bundle_files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/stdlib/meta/*.lua
   ${PROJECT_SOURCE_DIR}/workflows/*.lua ${PROJECT_SOURCE_DIR}/docs/*.md)
-add_custom_command(OUTPUT ${CMAKE_BINARY_DIR}/${RILLE_BUNDLE}.tar.gz
-  COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/cmake/bundle.py $<TARGET_FILE:rille_bundled>
+# Packed anew when another key is to sign: a bundle of yesterday must not stay unsigned in silence.
+set(bundle_key ${CMAKE_BINARY_DIR}/bundle_signing_key)
+add_custom_target(rille_bundle_key BYPRODUCTS ${bundle_key} COMMAND sh -c
+  "echo \"$RILLE_SIGNING_KEY\" | cmp -s - ${bundle_key} || echo \"$RILLE_SIGNING_KEY\" >${bundle_key}" VERBATIM)
+set(bundle_nvcc)
+if(RILLE_CUDA_IMAGES_BY)
+  set(bundle_nvcc --nvcc ${RILLE_CUDA_IMAGES_BY})
+endif()
+add_custom_command(OUTPUT ${CMAKE_BINARY_DIR}/${RILLE_BUNDLE}.tar.gz ${CMAKE_BINARY_DIR}/${RILLE_BUNDLE}.cdx.json
+  COMMAND ${Python3_EXECUTABLE} -B ${PROJECT_SOURCE_DIR}/cmake/bundle.py $<TARGET_FILE:rille_bundled>
     --source ${PROJECT_SOURCE_DIR} --name ${RILLE_BUNDLE} --version ${PROJECT_VERSION}
-    --into ${CMAKE_BINARY_DIR} --cuda $<TARGET_FILE:rille_cuda>
-  DEPENDS rille_bundled rille_cuda ${PROJECT_SOURCE_DIR}/cmake/bundle.py ${bundle_files}
+    --into ${CMAKE_BINARY_DIR} --cuda $<TARGET_FILE:rille_cuda> ${bundle_nvcc}
+  DEPENDS rille_bundled rille_cuda rille_bundle_key ${bundle_key} ${PROJECT_SOURCE_DIR}/cmake/bundle.py
+    ${PROJECT_SOURCE_DIR}/cmake/sbom.py ${bundle_files}
   COMMENT "Packing ${RILLE_BUNDLE}.tar.gz" VERBATIM)
 add_custom_target(bundle DEPENDS ${CMAKE_BINARY_DIR}/${RILLE_BUNDLE}.tar.gz)

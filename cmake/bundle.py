@@ -2,10 +2,12 @@
 """Packs the bundle: the command, its loader, every library it needs, the certificates and texts that it may lack.
 
 usage: bundle.py RILLE --source CHECKOUT --name rille-0.1.0-linux-x86_64 --version 0.1.0 --into FOLDER [--cuda FILE]
+                 [--nvcc FILE]
 
 RILLE is the program whose entry maps ../lib/ld-linux-x86-64.so.2 (bindings/cli/own_loader.c). The libraries are this
 machine's. No CUDA library of NVIDIA's goes in: their licence and their gigabytes stay out, and the driver's belongs to
-its kernel; --cuda names Rille's own part. The same input gives the same archive, byte for byte.
+its kernel; --cuda names Rille's own part, --nvcc the compiler of its images. The same input gives the same archive,
+byte for byte. RILLE_SIGNING_KEY names a file with an Ed25519 key in PEM, which signs the manifest.
 docs/design/bundle.md says what is where and why.
 """
 import argparse
@@ -18,6 +20,8 @@ import re
 import subprocess
 import tarfile
 from pathlib import Path
+
+import sbom
 
 LOADER = "ld-linux-x86-64.so.2"
 # Loaded by name at run time, so that no list of needs names them.
@@ -33,6 +37,8 @@ TERMINALS = ["xterm", "xterm-256color", "screen", "screen-256color", "tmux", "tm
 CERTIFICATES = "/usr/share/ca-certificates/mozilla"
 CHARACTERS = "/usr/lib/locale/C.utf8/LC_CTYPE"
 TERMINFO = ["/lib/terminfo", "/usr/share/terminfo", "/usr/lib/terminfo", "/etc/terminfo"]
+# What an Ed25519 public key begins with (RFC 8410), before its 32 bytes.
+ED25519 = bytes.fromhex("302a300506032b6570032100")
 
 
 def output(*words):
@@ -59,19 +65,28 @@ def libraries(program):
     return {name: os.path.realpath(file) for name, file in found.items()}
 
 
-def packages(files):
-    """{package: (version, its copyright file)} of what Debian has packed."""
-    found = {}
-    for file in files:
-        for path in (file, file.removeprefix("/usr")):
-            try:
-                name = output("dpkg-query", "-S", path).split(": ")[0].split(",")[0].split(":")[0]
-            except (subprocess.CalledProcessError, FileNotFoundError):
-                continue
-            version = output("dpkg-query", "-W", "-f=${Version}\n", name).split()[0]
-            found[name] = (version, f"/usr/share/doc/{name}/copyright")
-            break
-    return found
+def owner(file):
+    """The package whose file it is, or None."""
+    for path in (str(file), str(file).removeprefix("/usr")):
+        try:
+            return output("dpkg-query", "-S", path).split(": ")[0].split(",")[0].split(":")[0]
+        except (subprocess.CalledProcessError, FileNotFoundError):
+            continue
+    return None
+
+
+def package_version(name):
+    """None: it is not installed."""
+    try:
+        return output("dpkg-query", "-W", "-f=${Version}\n", name).split()[0]
+    except (subprocess.CalledProcessError, FileNotFoundError):
+        return None
+
+
+def built_on():
+    """As debian-12."""
+    words = dict(re.findall(r'^(ID|VERSION_ID)="?([^"\n]+)"?$', Path("/etc/os-release").read_text(), re.M))
+    return "-".join(words[key] for key in ("ID", "VERSION_ID") if key in words)
 
 
 def texts(source):
@@ -108,22 +123,35 @@ def commit(source):
         return None
 
 
+def cuda_toolkit(nvcc):
+    """The version of the toolkit whose nvcc made images, as 13.0.88, or None."""
+    found = re.search(r"^Cuda compilation tools.* V([\d.]+)$", output(nvcc, "--version"), re.M) if nvcc else None
+    return found.group(1) if found else None
+
+
 def gather(options):
-    """{path in the bundle: (bytes, mode)}, and the facts of the manifest."""
+    """{path in the bundle: (bytes, mode)}, {path: its package}, and the facts of the manifest."""
     source = Path(options.source)
     libs = libraries(options.program)
-    of_packages = packages([*libs.values(), CERTIFICATES, CHARACTERS, "/lib/terminfo"])
     files = {"bin/rille": (Path(options.program).read_bytes(), 0o755),
              "share/rille/ca-certificates.crt": (certificates(), 0o644)}
+    owners = {"share/rille/ca-certificates.crt": owner(CERTIFICATES)}
     for name, file in libs.items():
         files[f"lib/{name}"] = (Path(file).read_bytes(), 0o755 if name == LOADER else 0o644)
+        owners[f"lib/{name}"] = owner(file)
     if options.cuda:
         files["lib/librille_cuda.so"] = (Path(options.cuda).read_bytes(), 0o644)
     for place, file in texts(source):
         files[place] = (file.read_bytes(), 0o644)
-    for name, (_, file) in of_packages.items():
-        if os.path.exists(file):
-            files[f"share/licenses/{name}"] = (Path(file).read_bytes(), 0o644)
+        if not file.is_relative_to(source):
+            owners[place] = owner(file)
+    names = {name for name in owners.values() if name} | set(sbom.compiled_in(libs))
+    versions = {name: version for name in sorted(names) if (version := package_version(name))}
+    for name in versions:
+        file = Path(f"/usr/share/doc/{name}/copyright")
+        if file.exists():
+            files[f"share/licenses/{name}"] = (file.read_bytes(), 0o644)
+            owners[f"share/licenses/{name}"] = name
     glibc = re.search(rb"stable release version ([\d.]+\d)", files["lib/libc.so.6"][0])
     facts = {
         "format": 1,
@@ -133,15 +161,56 @@ def gather(options):
         "build_id": build_id(options.program),
         "commit": commit(source),
         "glibc": glibc.group(1).decode() if glibc else None,
-        "packages": {name: version for name, (version, _) in sorted(of_packages.items())},
+        "built_on": built_on(),
+        "cuda_toolkit": cuda_toolkit(options.nvcc),
+        "packages": versions,
     }
-    return files, facts
+    return files, owners, facts
 
 
-def manifest(files, facts):
-    rows = [{"path": path, "size_bytes": len(data), "sha256": hashlib.sha256(data).hexdigest(), "mode": f"{mode:04o}"}
-            for path, (data, mode) in sorted(files.items())]
-    return (json.dumps(dict(facts, files=rows), indent=1) + "\n").encode()
+def manifest(files, owners, facts):
+    """As a dict. Each row names what the file is, its package last: workflow/agent/install.cpp reads it by sed."""
+    rows = []
+    for path, (data, mode) in sorted(files.items()):
+        if not re.fullmatch(r"[A-Za-z0-9._+/-]+", path):
+            raise SystemExit(f"bundle: '{path}' is no name that every shell can read")
+        rows.append({"path": path, "size_bytes": len(data), "sha256": hashlib.sha256(data).hexdigest(),
+                     "mode": f"{mode:04o}", **({"package": owners[path]} if owners.get(path) else {})})
+    return dict(facts, files=rows)
+
+
+def key_id(signing_key):
+    """The name of a key: the beginning of the SHA-256 of its public part, as in signed_bundle.cpp."""
+    public = subprocess.run(["openssl", "pkey", "-in", signing_key, "-pubout", "-outform", "DER"], capture_output=True)
+    if public.returncode or not public.stdout.startswith(ED25519):
+        said = public.stderr.decode().strip().split("\n")[0]
+        raise SystemExit(f"bundle: RILLE_SIGNING_KEY: {os.path.abspath(signing_key)} is no Ed25519 key; this makes "
+                         f"one:\n  openssl genpkey -algorithm ed25519 -out KEY.pem\n{said}")
+    return hashlib.sha256(public.stdout).hexdigest()[:16]
+
+
+def signature(text, signing_key, scratch):
+    """The key's signature of the text: 64 bytes. OpenSSL reads a text for Ed25519 from files only."""
+    scratch.write_bytes(text)
+    try:
+        return subprocess.run(["openssl", "pkeyutl", "-sign", "-rawin", "-inkey", signing_key, "-in", str(scratch)],
+                              check=True, capture_output=True).stdout
+    finally:
+        scratch.unlink()
+
+
+def seal(files, owners, facts, signing_key, scratch):
+    """Adds the bill of materials, the manifest, and with a key its signature."""
+    facts = dict(facts, signed_by=key_id(signing_key) if signing_key else None)
+    licence = {path: data for path, (data, _) in files.items() if path.startswith("share/licenses/")}
+    bill = sbom.document(manifest(files, owners, facts),
+                         lambda name: licence.get(f"share/licenses/{name}", b"").decode(errors="replace"))
+    files[sbom.NAME] = (bill.encode(), 0o644)
+    text = (json.dumps(manifest(files, owners, facts), indent=1) + "\n").encode()
+    files["MANIFEST.json"] = (text, 0o644)
+    if signing_key:
+        files["MANIFEST.sig"] = (signature(text, signing_key, scratch), 0o644)
+    return facts
 
 
 def pack(name, files, archive):
@@ -162,14 +231,17 @@ def main():
     for name in ("source", "name", "version", "into"):
         parser.add_argument("--" + name, required=True)
     parser.add_argument("--cuda", help="librille_cuda.so, Rille's CUDA part")
+    parser.add_argument("--nvcc", help="what made its images, if it has any")
     options = parser.parse_args()
-    files, facts = gather(options)
-    files["MANIFEST.json"] = (manifest(files, facts), 0o644)
     archive = Path(options.into, options.name + ".tar.gz")
+    files, owners, facts = gather(options)
+    facts = seal(files, owners, facts, os.environ.get("RILLE_SIGNING_KEY"), archive.with_suffix(".scratch"))
+    Path(options.into, f"{options.name}.cdx.json").write_bytes(files[sbom.NAME][0])
     pack(options.name, files, archive)
     size = sum(len(data) for data, _ in files.values())
+    signed = f"signed by {facts['signed_by']}" if facts["signed_by"] else "not signed: RILLE_SIGNING_KEY names no key"
     print(f"bundle: {archive}: {archive.stat().st_size / 1e6:.1f} MB, unpacked {size / 1e6:.1f} MB, "
-          f"{len(files)} files, glibc {facts['glibc']}, build id {facts['build_id']}")
+          f"{len(files)} files, glibc {facts['glibc']}, build id {facts['build_id']}, {signed}")
 
 
 if __name__ == "__main__":

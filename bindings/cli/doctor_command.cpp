@@ -184,6 +184,7 @@ Exit check_this_machine(App& app) {
                     ""});
   std::string bundle = bundle_folder(), glibc = fmt::format("glibc {}", gnu_get_libc_version());
   checks.push_back({"C library", "ok", glibc + (bundle.empty() ? "" : ", of the bundle " + bundle), ""});
+  add_bundle(checks);
   checks.push_back({"LuaJIT", "ok", LUAJIT_VERSION, ""});
   checks.push_back({"libuv", "ok", uv_version_string(), ""});
   checks.push_back(library("libcurl.so.4", "libcurl", "nothing can be staged from the web"));

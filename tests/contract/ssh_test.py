@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """The provider `ssh` on a real sshd: the life of an instance, and calls by an agent that outlives its runner. What a
-new user gets wrong: mistakes_here_test.py. usage: ssh_test.py RILLE"""
-import json, os, shutil, signal, subprocess, sys, tempfile, time
+new user gets wrong: mistakes_here_test.py. usage: ssh_test.py RILLE [BUNDLE]"""
+import json, os, shutil, signal, subprocess, sys, tarfile, tempfile, time
 from pathlib import Path
 
 here = Path(__file__).resolve().parent
-sys.path[:0] = [str(here), str(here.parent / "cli"), str(here.parent / "workflows")]
+sys.path[:0] = [str(here), str(here.parent / "cli"), str(here.parent / "workflows"), str(here.parent / "support")]
 import need
+import signed_bundle
 from places import PLACES
 from sshd import Sshd, free_port
 from tap import check, finish
@@ -24,8 +25,8 @@ def settings(host, *more, **ssh):
     Path(env["RILLE_PROVIDERS"]).write_text(json.dumps({"ssh": {"hosts": [host, *more], **ssh}}))
 
 
-def run(*words, **more):
-    r = subprocess.run([rille, *words], env=dict(env, **more), capture_output=True, text=True, timeout=120, cwd=root)
+def run(*words, program=rille, **more):
+    r = subprocess.run([program, *words], env=dict(env, **more), capture_output=True, text=True, timeout=120, cwd=root)
     return r.returncode, r.stdout, r.stderr
 
 
@@ -129,28 +130,63 @@ def brings_itself(host, archive):
     cache = root + "/cache"
     settings(host.settings(), options=[*host.options(), "-o", f"SetEnv=XDG_CACHE_HOME={cache}"])
     hidden = shutil.copy(rille, root + "/rille-that-moves")
-    Path(root, "script.lua").write_text(BOX + """
+    source = BOX + """
 return { where = box:call("where", function()
-  local maps = io.open("/proc/self/maps"):read("*a") return maps:match("%S+/bin/rille") end) }""")
-    words = [hidden, "--json", "run", root + "/script.lua"]
+  local maps = io.open("/proc/self/maps"):read("*a") return maps:match("%S+/bin/rille") end) }"""
+    Path(root, "script.lua").write_text(source)
     # ssh's command starts anew from the file, the runner does not: so the file may go once it runs.
     wrapper = root + "/ssh"
-    Path(wrapper).write_text(f'#!/bin/sh\nmv {hidden} {hidden}.away 2>/dev/null\nexec {shutil.which("ssh")} "$@"\n')
+    Path(wrapper).write_text(f'#!/bin/sh\nmv {hidden} {hidden}.away 2>/dev/null\n'
+                             f'case "$*" in *"agent install"*"exit 70"*) echo look >>{root}/looks ;; esac\n'
+                             f'exec {shutil.which("ssh")} "$@"\n')
     os.chmod(wrapper, 0o755)
-    done = subprocess.run(words, env=dict(env, RILLE_BUNDLE=archive, PATH=f"{root}:{env['PATH']}"), capture_output=True,
-                          text=True, timeout=300, cwd=root)
-    where = json.loads(done.stdout).get("result", {}).get("where", "") if done.returncode == 0 else ""
-    check("the bundle is brought, and runs the call", where.startswith(cache + "/rille/"), done.stdout + done.stderr)
+
+    def bring(**bundle):
+        Path(root, "looks").write_text("")
+        done = subprocess.run([hidden, "--json", "run", root + "/script.lua"], capture_output=True, text=True,
+                              timeout=300, cwd=root, env=dict(env, PATH=f"{root}:{env['PATH']}", **bundle))
+        shutil.move(hidden + ".away", hidden)
+        looks = Path(root, "looks").read_text().count("look")  # a bundle that does not fit is not tried again
+        check("the host is asked once for an installed Rille", looks == 1, looks)
+        where = json.loads(done.stdout).get("result", {}).get("where", "") if done.returncode == 0 else ""
+        return where.startswith(cache + "/rille/"), done.stdout + done.stderr
+
+    ok, said = bring(RILLE_BUNDLE=archive)
+    check("the bundle is brought, and runs the call", ok, said)
     check("nothing half-made is left beside it", len(os.listdir(cache + "/rille")) == 1, os.listdir(cache + "/rille"))
-    shutil.move(hidden + ".away", hidden)
-    done = subprocess.run(words, env=dict(env, RILLE_BUNDLE=root + "/none.tar.gz", PATH=f"{root}:{env['PATH']}"),
-                          capture_output=True, text=True, timeout=300, cwd=root)
-    check("the second time it is there", done.returncode == 0, done.stdout + done.stderr)
+    ok, said = bring(RILLE_BUNDLE=root + "/none.tar.gz")
+    check("the second time it is there", ok, said)
     shutil.rmtree(cache)
-    shutil.move(hidden + ".away", hidden)
-    done = subprocess.run(words, env=dict(env, PATH=f"{root}:{env['PATH']}"), capture_output=True, text=True,
-                          timeout=300, cwd=root)
-    check("without a bundle the way out is named", done.returncode == 1 and "RILLE_BUNDLE" in done.stdout, done.stdout)
+    ok, said = bring()
+    check("without a bundle the way out is named", not ok and "RILLE_BUNDLE" in said, said)
+
+    # With release keys: only what one of them has signed.
+    key = signed_bundle.make_key(root + "/key.pem")
+    Path(root, "config/rille").mkdir(parents=True, exist_ok=True)
+    Path(root, "config/rille/release_keys").write_text(key.public)
+    ok, said = bring(RILLE_BUNDLE=archive)
+    check("with release keys, a bundle without a signature is not sent", not ok and '"kind": "integrity"' in said and
+          "it is not signed" in said and key.id in said and not os.path.exists(cache), said)
+    signed = signed_bundle.sign(archive, key, root + "/altered.tar.gz", {"LICENSE": b"another\n"})
+    ok, said = bring(RILLE_BUNDLE=signed)
+    check("a signed one that was altered is refused by the host", not ok and '"kind": "integrity"' in said and
+          "LICENSE: FAILED" in said and os.listdir(cache + "/rille") == [], said)
+    signed = signed_bundle.sign(archive, key, root + "/signed.tar.gz")
+    ok, said = bring(RILLE_BUNDLE=signed)
+    check("a signed one is brought, and runs the call", ok, said)
+    # The unpacked bundle packs itself: its own files only. The host must not execute it where it is.
+    shutil.rmtree(cache)
+    with tarfile.open(signed) as tar:
+        tar.extractall(root + "/shared")
+    os.chmod(root + "/shared", 0o777)
+    bundle = next(Path(root, "shared").iterdir())
+    Path(bundle, "of-a-user.txt").write_text("what a run has put there")
+    code, out, said = script(source, program=str(bundle / "bin/rille"))
+    check("a bundle brings itself", code == 0 and cache in out, out + said)
+    there = [path.name for path in Path(cache, "rille").glob("*/*")]
+    check("with its signature, and without files of users", "MANIFEST.sig" in there and "of-a-user.txt" not in there,
+          there)
+    Path(root, "config/rille/release_keys").unlink()
     check("and the host is free again", rented(host) == [], rented(host))
 
 

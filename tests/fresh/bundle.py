@@ -1,17 +1,21 @@
 #!/usr/bin/env python3
 """The bundle, unpacked and run where it has never been.
 
-usage: bundle.py ARCHIVE here|bare|old|new
+usage: bundle.py ARCHIVE here|bare|signed|old|new
 
 here   this machine with an empty environment: relative, through a link, read-only, with a hostile LD_LIBRARY_PATH
 bare   a root with nothing in it but the bundle, /proc and a few device nodes: no C library, no shell, no network
+signed the bundle with a signature: what doctor says of it, and the manual's commands
 old    Debian 11, whose C library is older than the bundle's, by mmdebstrap and a mirror, or its root in $RILLE_OLD_ROOT
 new    Debian 13, whose C library is newer; $RILLE_NEW_ROOT
 """
 import hashlib, json, os, pty, re, select, shutil, signal, subprocess, sys, tarfile, tempfile, time
+from pathlib import Path
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "cli"))
+top = Path(__file__).resolve().parent.parent.parent
+sys.path[:0] = [str(top / "tests/cli"), str(top / "tests/support")]
 import need
+import signed_bundle
 from tap import check, finish
 
 # In a namespace of its own, so that all that is mounted and started is gone in the end. ROOT is the bundle's root.
@@ -124,6 +128,7 @@ def check_manifest(bundle):
              for name in names}
     check("the manifest names every file but itself", there - set(rows) == {"MANIFEST.json"} and set(rows) <= there,
           sorted(there ^ set(rows)))
+    check("the bill of materials is in it", "sbom.cdx.json" in rows)
     wrong = [path for path, row in rows.items()
              if hashlib.sha256(open(os.path.join(bundle, path), "rb").read()).hexdigest() != row["sha256"]]
     check("each file has the manifest's SHA-256", not wrong, wrong)
@@ -197,6 +202,56 @@ def test_here(archive, scratch):
     shutil.copy(bundle + "/bin/rille", scratch + "/alone")
     ok, text = place.run(scratch + "/alone", expect=127)
     check("outside of its folder it says what it misses", ok and "lib/ld-linux-x86-64.so.2" in text, text)
+
+
+def test_signed(archive, scratch):
+    key, another = (signed_bundle.make_key(f"{scratch}/{name}.pem") for name in ("key", "another"))
+    signed = signed_bundle.sign(archive, key, scratch + "/signed.tar.gz")
+    bundle = unpack(signed, scratch + "/signed")
+    place = Place(bundle, scratch)
+    config = Path(scratch, "config/rille")
+    config.mkdir(parents=True)
+
+    def doctor(name, *keys):
+        Path(config, "release_keys").write_text("# ours\n" + "".join(one.public for one in keys))
+        ok, text = place.rille("doctor", "--json", XDG_CONFIG_HOME=str(config.parent))
+        row = {row["what"]: row for row in json.loads(text)}[name] if ok else {}
+        return row.get("state"), row.get("found", text)
+
+    state, found = doctor("bundle")
+    check("without release keys doctor says that nobody checks the signature", state == "ok" and
+          "no release key is trusted here" in found, found)
+    state, found = doctor("bundle", another, key)
+    check("with the key it says which one signed", state == "ok" and f"signed by the release key {key.id}" in found,
+          found)
+    state, found = doctor("release keys", another, key)
+    check("and which keys are trusted", state == "ok" and f"{another.id}, {key.id}" in found, found)
+    state, found = doctor("bundle", another)
+    check("another key is not believed", state == "warning" and f"signed by another key, {key.id}" in found, found)
+    Path(config, "release_keys").write_text("no key\n")
+    ok, text = place.rille("doctor", XDG_CONFIG_HOME=str(config.parent))
+    check("a line that is no key is named", "line 1 of" in text and "is not an Ed25519 public key" in text, text)
+
+    # The manual's commands, for those who do not trust what they are about to start.
+    page = (top / "docs/manual/bundle.md").read_text()
+    commands = re.search(r"```sh\n(\$ openssl.*?)```", page, re.S)[1].replace("\n> ", "\n").replace("$ ", "")
+    Path(bundle, "release.pub").write_text(key.public)
+
+    def by_hand():
+        done = subprocess.run(["sh", "-ec", commands], cwd=bundle, capture_output=True, text=True)
+        return done.returncode, done.stdout + done.stderr
+
+    code, text = by_hand()
+    check("the manual's commands accept it", code == 0 and "Verified Successfully" in text, text)
+    Path(bundle, "release.pub").write_text(another.public)
+    check("but not with another key", by_hand()[0] == 1, by_hand())
+    os.remove(bundle + "/release.pub")
+    Path(bundle, "LICENSE").write_text("another licence\n")
+    state, found = doctor("bundle", key)
+    check("an altered file is named", state == "warning" and "its file LICENSE was altered" in found, found)
+    Path(bundle, "release.pub").write_text(key.public)
+    code, text = by_hand()
+    check("by the manual's commands too", code == 1 and "LICENSE: FAILED" in text, text)
 
 
 def no_rights():
@@ -276,14 +331,14 @@ def test_other(archive, scratch, where):
 
 def main():
     archive, where = os.path.abspath(sys.argv[1]), sys.argv[2]
-    if where != "here":
+    if where not in ("here", "signed"):
         need.met(no_rights)
     scratch = tempfile.mkdtemp(prefix="rille-bundle-")
     try:
         if where in ("old", "new"):
             test_other(archive, scratch, where)
         else:
-            {"here": test_here, "bare": test_bare}[where](archive, scratch)
+            {"here": test_here, "bare": test_bare, "signed": test_signed}[where](archive, scratch)
     finally:
         for folder, _, _ in os.walk(scratch):
             os.chmod(folder, 0o755)

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "runtime/core/base/build_id.hpp"
+#include "runtime/core/base/id.hpp"
 #include "runtime/core/base/places.hpp"
 #include "runtime/core/loop/command.hpp"
 
@@ -17,6 +18,7 @@ namespace {
 
 constexpr std::int64_t look_timeout_ms = 60'000, send_timeout_ms = 30 * 60'000;
 constexpr int none_there = 70, wrong_build = 71, unsafe_folder = 72;  // exit codes of the scripts; 255 is ssh's own
+constexpr int altered = 73, lacks_program = 74;
 
 // Asking a program for its identity executes it, and on a shared host another user could have put one at that path. So
 // `ours PATH` is true where only this user and root can change the path: it and every folder above it belong to one of
@@ -48,11 +50,39 @@ for program in "$@" "$home/$build/bin/rille"; do
 done
 exit 70)sh";
 
-// A shell script that unpacks the bundle's archive, which it reads from standard input.
+// A shell script that unpacks the bundle's archive, which it reads from standard input. $1: the wanted identity; $2:
+// the SHA-256 of the manifest that the runner has read; $3: the release key that signed it, or "". The manifest is a
+// line for each value (cmake/bundle.py), so sed makes of it what sha256sum reads. Files that it does not name are
+// refused too: the loader prefers lib/glibc-hwcaps/ to lib/. Of the archive's modes only the owner's count. The
+// signature is checked once more where openssl knows Ed25519 (3.0 and later); it says "Verification Failure" only then.
 constexpr const char* unpack_script = R"sh(
 set -e
 umask 077
+export LC_ALL=C
 fits() { case $("$2/bin/rille" agent install) in "$1" | "$1"-*) ;; *) return 1 ;; esac; }
+altered() { echo "$1" >&2; exit 73; }
+checked() {
+  cd "$1" 2>/dev/null || altered "it is empty"
+  sum=$(sha256sum <MANIFEST.json) || altered "it has no MANIFEST.json"
+  [ "${sum%% *}" = "$2" ] || altered "its MANIFEST.json is another one than the runner has read"
+  sums=$(sed -n -e '/^ *"path": "/{s/^[^:]*: "\(.*\)",*$/\1/;h;}' \
+    -e '/^ *"sha256": "/{s/^[^:]*: "\(.*\)",*$/\1/;G;s/\n/  /;p;}' MANIFEST.json)
+  said=$(echo "$sums" | sha256sum -c 2>/dev/null) || altered "$(echo "$said" | grep -v ': OK$' | head -n 1)"
+  foreign=$(find . ! -type d ! -type f | head -n 1)
+  [ -z "$foreign" ] || altered "$foreign is neither a file nor a folder"
+  signature=0; [ ! -e MANIFEST.sig ] || signature=1
+  [ "$(find . -type f | wc -l)" -eq $(($(echo "$sums" | wc -l) + 1 + signature)) ] ||
+    altered "it has files that its manifest does not name"
+  chmod -R go-w,a-s .
+  [ "$3" ] || return 0
+  printf '%s\n' '-----BEGIN PUBLIC KEY-----' "$3" '-----END PUBLIC KEY-----' >../key
+  case $(openssl pkeyutl -verify -pubin -inkey ../key -rawin -in MANIFEST.json -sigfile MANIFEST.sig 2>&1) in
+    *"Verification Failure"*) altered "its signature does not fit its manifest" ;;
+  esac
+}
+for program in tar gzip sed find sha256sum; do
+  command -v $program >/dev/null || { echo "it has no $program" >&2; exit 74; }
+done
 new="$home/.new-$1-$$"
 mkdir -p "$home"
 ours "$home" || { echo "other users can change $home" >&2; exit 72; }
@@ -60,10 +90,15 @@ rm -rf "$new"
 mkdir "$new"
 trap 'rm -rf "$new"' EXIT
 gzip -dc | tar xf - -C "$new"
-set -- "$1" "$new"/*/
-fits "$1" "$2" || exit 71
-mv -T "$2" "$home/$1" 2>/dev/null || fits "$1" "$home/$1"
+for folder in "$new"/*/; do break; done
+(checked "$folder" "$2" "$3")
+fits "$1" "$folder" || exit 71
+mv -T "$folder" "$home/$1" 2>/dev/null || fits "$1" "$home/$1"
 echo "$home/$1/bin/rille")sh";
+
+// A shell script that checks an archive, $1, and prints the beginning of what is in it. The manifest is there:
+// bundle.py and pack() put it before the large files.
+constexpr const char* head_script = R"sh(gzip -t -- "$1" && gzip -dc -- "$1" | head -c 1048576)sh";
 
 Async<CommandResult> run_there(Loop& loop, const ChannelSpec& channel, std::vector<std::string> words,
                                CommandOptions options, CancelToken token) {
@@ -93,15 +128,21 @@ std::string archive_here(const InstallOptions& options) {
   return "";
 }
 
-// Packs the bundle that this program was started from.
+// Packs the bundle that this program was started from: what its manifest names, and not what a user has put beside it.
 Async<std::string> pack(Loop& loop, std::string bundle, std::string cache, std::string build, CancelToken token) {
-  const std::string path = fmt::format("{}/rille-{}.tar.gz", cache, build);
+  RILLE_CO_TRY(const BundleManifest manifest, manifest_in_folder(bundle));
+  const std::string digest = sha256_hex(manifest.text + manifest.signature).substr(0, 16);  // as signed, or not
+  const std::string path = fmt::format("{}/rille-{}-{}.tar.gz", cache, build, digest);
   if (fs::exists(path)) co_return path;
+  RILLE_CO_TRY(const std::vector<BundleFile> files, files_of(manifest, bundle));
   std::error_code error;
   fs::create_directories(cache, error);
   const fs::path folder(bundle);
+  const std::string inside = folder.filename().string() + "/";
   CommandOptions tar;
-  tar.argv = {"tar", "czf", path + ".new", "-C", folder.parent_path(), folder.filename()};
+  tar.argv = {"tar", "czf", path + ".new", "-C", folder.parent_path(), inside + "MANIFEST.json"};
+  if (!manifest.signature.empty()) tar.argv.push_back(inside + "MANIFEST.sig");
+  for (const BundleFile& file : files) tar.argv.push_back(inside + file.path);
   tar.timeout_ms = send_timeout_ms;
   RILLE_CO_TRY(const CommandResult done, co_await run_command(loop, std::move(tar), token));
   if (!done.ok())
@@ -112,17 +153,60 @@ Async<std::string> pack(Loop& loop, std::string bundle, std::string cache, std::
   co_return path;
 }
 
-}  // namespace
+// What the instance is told to check the archive by.
+struct Expected {
+  std::string sha256;  // of the manifest
+  std::string key;     // that signed it; "": none has to
+};
 
-Async<std::vector<std::string>> install(Loop& loop, ChannelSpec channel, InstallOptions options, CancelToken token) {
-  const std::string build = options.identity.empty() ? std::string(build_id()) : options.identity;
-  std::vector<std::string> look{"sh", "-c", std::string(ours_script) + look_script, "sh", build};
-  if (!options.self_exe.empty()) look.push_back(options.self_exe);
-  CommandOptions asked;
-  asked.timeout_ms = look_timeout_ms;
-  RILLE_CO_TRY(const CommandResult found, co_await run_there(loop, channel, look, std::move(asked), token));
-  if (found.ok()) co_return std::vector<std::string>{first_line_of(found.out), "agent"};
-  if (found.status.code != none_there) co_return failed(found, channel, "looking for Rille on the instance");
+Async<Expected> check_archive(Loop& loop, std::string archive, std::vector<ReleaseKey> keys, CancelToken token) {
+  CommandOptions head;
+  head.argv = {"sh", "-c", head_script, "sh", archive};
+  head.timeout_ms = send_timeout_ms;
+  RILLE_CO_TRY(const CommandResult done, co_await run_command(loop, std::move(head), token));
+  if (!done.ok())
+    co_return make_error(ErrorKind::integrity, fmt::format("the bundle '{}' is damaged", archive),
+                         "fetch it or make it again: ./bootstrap bundle; it was said: " + done.last_words())
+        .with_resource(archive);
+  RILLE_CO_TRY(const BundleManifest manifest, manifest_in_tar(done.out, archive));
+  RILLE_CO_CHECK(files_of(manifest, archive));
+  Expected out{sha256_hex(manifest.text), ""};
+  if (!keys.empty()) {
+    RILLE_CO_TRY(const ReleaseKey signer, signer_of(manifest, keys, archive));
+    out.key = signer.text;
+  }
+  co_return out;
+}
+
+// Why the archive was not unpacked on the instance.
+Error not_unpacked(const CommandResult& there, const ChannelSpec& channel, const std::string& archive) {
+  const std::string said = there.last_words();
+  switch (there.status.code) {
+    case wrong_build:
+      return make_error(
+          ErrorKind::config,
+          fmt::format("the bundle '{}' (the archive that was installed) has another build than this "
+                      "program, or cannot run on the instance",
+                      archive),
+          said.empty() ? "build it again: cmake --build build/release --target bundle" : "it said: " + said);
+    case unsafe_folder:
+      return make_error(ErrorKind::config, "Rille cannot be installed on the instance: " + said,
+                        "give the account a home folder of its own there");
+    case lacks_program:
+      return make_error(ErrorKind::config, "Rille cannot be installed on the instance: " + said,
+                        "install it there, or use an image that has it");
+    case altered:
+      return make_error(ErrorKind::integrity,
+                        fmt::format("the bundle '{}' is not what its manifest names: {}", archive, said),
+                        "nothing of it was executed; fetch it or make it again: ./bootstrap bundle")
+          .with_resource(archive);
+    default: return failed(there, channel, "bringing Rille to the instance");
+  }
+}
+
+// Sends the bundle and unpacks it on the instance.
+Async<std::vector<std::string>> bring(Loop& loop, ChannelSpec channel, InstallOptions options, std::string build,
+                                      CancelToken token) {
   std::string archive = archive_here(options);
   if (const std::string bundle = bundle_folder(); archive.empty() && !bundle.empty()) {
     RILLE_CO_TRY(archive, co_await pack(loop, bundle, options.cache, build, token));
@@ -136,24 +220,34 @@ Async<std::vector<std::string>> install(Loop& loop, ChannelSpec channel, Install
   std::error_code error;
   const auto total = static_cast<std::int64_t>(fs::file_size(archive, error));
   if (error) co_return errno_error("read", archive, error.value());
+  RILLE_CO_TRY(const Expected expected, co_await check_archive(loop, archive, options.keys, token));
   CommandOptions send;
   send.input_file = archive;
   send.timeout_ms = send_timeout_ms;
   if (options.progress) send.progress = [tell = options.progress, total](std::int64_t sent) { tell(sent, total); };
-  std::vector<std::string> unpack{"sh", "-c", std::string(ours_script) + unpack_script, "sh", build};
+  std::vector<std::string> unpack{
+      "sh", "-c", std::string(ours_script) + unpack_script, "sh", build, expected.sha256, expected.key};
   RILLE_CO_TRY(const CommandResult there, co_await run_there(loop, channel, unpack, std::move(send), token));
-  if (there.ok()) co_return std::vector<std::string>{first_line_of(there.out), "agent"};
-  if (there.status.code == wrong_build)
-    co_return make_error(ErrorKind::config,
-                         fmt::format("the bundle '{}' (the archive that was installed) has another build than this "
-                                     "program, or cannot run on the instance",
-                                     archive),
-                         there.last_words().empty() ? "build it again: cmake --build build/release --target bundle"
-                                                    : "it said: " + there.last_words());
-  if (there.status.code == unsafe_folder)
-    co_return make_error(ErrorKind::config, "Rille cannot be installed on the instance: " + there.last_words(),
-                         "give the account a home folder of its own there");
-  co_return failed(there, channel, "bringing Rille to the instance");
+  if (!there.ok()) co_return not_unpacked(there, channel, archive);
+  co_return std::vector<std::string>{first_line_of(there.out), "agent"};
+}
+
+}  // namespace
+
+Async<std::vector<std::string>> install(Loop& loop, ChannelSpec channel, InstallOptions options, CancelToken token) {
+  const std::string build = options.identity.empty() ? std::string(build_id()) : options.identity;
+  std::vector<std::string> look{"sh", "-c", std::string(ours_script) + look_script, "sh", build};
+  if (!options.self_exe.empty()) look.push_back(options.self_exe);
+  CommandOptions asked;
+  asked.timeout_ms = look_timeout_ms;
+  RILLE_CO_TRY(const CommandResult found, co_await run_there(loop, channel, look, std::move(asked), token));
+  if (found.ok()) co_return std::vector<std::string>{first_line_of(found.out), "agent"};
+  if (found.status.code != none_there) co_return failed(found, channel, "looking for Rille on the instance");
+  auto brought = co_await bring(loop, channel, std::move(options), build, token);
+  if (brought) co_return std::move(*brought);
+  Error e = std::move(brought).error();
+  if (e.kind == ErrorKind::config || e.kind == ErrorKind::integrity || e.kind == ErrorKind::io) e.code = not_installed;
+  co_return e;
 }
 
 }  // namespace rille::agent

@@ -60,6 +60,12 @@ class ByChannel final : public Connector {
     options.self_exe = options_.self_exe;
     if (options_.install_identity) options.identity = options_.install_identity();
     options.cache = options_.cache;
+    auto keys = agent::release_keys();
+    if (!keys) {
+      keys.error().code = agent::not_installed;
+      co_return std::move(keys).error();
+    }
+    options.keys = std::move(*keys);
     RILLE_CO_TRY(std::vector<std::string> words,
                  co_await agent::install(loop, machine.channel, std::move(options), token));
     // At the first connection no agent runs, so no call can see the new key. A failure leaves the machine reachable.

@@ -1,9 +1,11 @@
-// On a host that other users share: no program that they could have put there is executed.
+// On a host that other users share: no program that they could have put there is executed. tests/unit/agent/
+// signed_bundle_test.cpp has what is unpacked there.
 #include "runtime/workflow/agent/install.hpp"
 
 #include <sys/stat.h>
 
 #include "tests/unit/agent/fixture.hpp"
+#include "tests/unit/agent/test_bundle.hpp"
 
 using namespace rille;
 using namespace rille::agent;
@@ -72,8 +74,10 @@ TEST_CASE_METHOD(SharedHost, "a sticky folder like /tmp protects a program of th
 TEST_CASE_METHOD(SharedHost, "nothing is unpacked where another user could change it") {
   fs::remove(program);
   mode(home, 0777);
-  const auto words = try_install(AGENT_HELPER);  // any file: it is not read
+  TestBundle bundle(temp.file("bundle"), "build-1", mark);
+  const auto words = try_install(bundle.pack());
   REQUIRE_FALSE(words.ok());
   CHECK(words.error().kind == ErrorKind::config);
   CHECK(words.error().message.find("other users can change") != std::string::npos);
+  CHECK_FALSE(fs::exists(mark));
 }
