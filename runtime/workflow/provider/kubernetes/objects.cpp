@@ -30,14 +30,20 @@ constexpr const char* zone_label = "topology.kubernetes.io/zone";
 constexpr int small_machine_cpus = 4;
 constexpr std::int64_t deadline_margin_s = 60;
 
+// What a node has at most, so that a count fits 31 bits, and a size 63.
+constexpr double cpus_max = 1 << 20, gpus_max = 1 << 16, memory_max = 0x1p60, gpu_memory_mib_max = 0x1p30;
+
+double bounded(double number, double most) { return number > 0 ? std::min(number, most) : 0; }  // not a number: 0
+
 struct Amount {
   double cpus = 0, memory = 0, gpus = 0;
   static Amount of(const Value& v) {
-    const auto read = [&](const char* key) {
+    const auto read = [&](const char* key, double most) {
       const Value& one = v[key];
-      return one.as_string() ? read_quantity(*one.as_string()) : one.as_number() ? *one.as_number() : 0;
+      const double number = one.as_number() ? *one.as_number() : 0;
+      return bounded(one.as_string() ? read_quantity(*one.as_string()) : number, most);
     };
-    return {read("cpu"), read("memory"), read(gpu_resource)};
+    return {read("cpu", cpus_max), read("memory", memory_max), read(gpu_resource, gpus_max)};
   }
   void take(const Amount& other) {
     cpus -= other.cpus;
@@ -96,7 +102,7 @@ bool takes_our_pods(const Value& node, const KubeSettings& settings) {
 std::int64_t memory_in(const std::string& model) {
   const std::size_t space = model.rfind(' ');
   if (space != model.npos && model.ends_with("GB"))
-    return static_cast<std::int64_t>(number_at(model.substr(space + 1))) << 30;
+    return static_cast<std::int64_t>(bounded(number_at(model.substr(space + 1)), gpus_max)) << 30;
   double memory = 0;
   for (const GpuFacts& row : gpu_facts()) {
     if (gpu_model(gpu_without_memory(row.model)) != model) continue;
@@ -124,8 +130,9 @@ void tell_gpu(Node& node, const Value& labels, const KubeSettings& settings) {
   const bool is_type = node.label == *std::rbegin(gpu_labels);
   if (!is_type || !settings.gpus.text(node.product).empty()) node.model = model_of(node.product, settings);
   for (const char* label : memory_labels)
-    if (const double mib = read_quantity(labels.text(label)); node.gpu_memory_bytes == 0 && mib > 0)
-      node.gpu_memory_bytes = static_cast<std::int64_t>(mib) << 20;
+    if (node.gpu_memory_bytes == 0)
+      node.gpu_memory_bytes = static_cast<std::int64_t>(bounded(read_quantity(labels.text(label)), gpu_memory_mib_max))
+                              << 20;
   if (node.gpu_memory_bytes == 0) node.gpu_memory_bytes = memory_in(node.model);
 }
 
@@ -162,7 +169,7 @@ std::map<std::string, Node> read_nodes(const Value::Array& nodes, const Value::A
 
 void offer_sizes(const Node& node, const KubeSettings& settings, const OfferQuery& query,
                  std::map<std::string, Offer>& out) {
-  const int free = static_cast<int>(node.free.gpus), all = static_cast<int>(node.all.gpus);
+  const int free = static_cast<int>(bounded(node.free.gpus, gpus_max)), all = static_cast<int>(node.all.gpus);
   std::vector<int> counts = all == 0 ? std::vector<int>{0} : query.counts();
   if (counts.empty()) {
     for (int n = 1; n <= free; n *= 2) counts.push_back(n);
@@ -350,7 +357,7 @@ Machine kube_machine(const Value& job, const Value& pod, std::int64_t now_us) {
   const Value& notes = (job.is_null() ? pod : job)["metadata"]["annotations"];
   m.tag = notes.text(kube_tag_annotation);
   const std::string expires = notes.text("rille/expires", "0");
-  m.expires_wall_us = std::strtoll(expires.c_str(), nullptr, 10);
+  m.expires_wall_us = std::max(0LL, std::strtoll(expires.c_str(), nullptr, 10));
   const std::string phase = pod["status"].text("phase"), ends = pod["metadata"].text("deletionTimestamp");
   const Result<std::int64_t> ends_us = parse_utc(ends);  // deletionTimestamp is the end of the grace period
   const bool evicted = !job.is_null() && job["metadata"].text("deletionTimestamp").empty() && phase == "Running" &&
