@@ -134,6 +134,7 @@ void WebLiar::serve(int fd, Port which) {
     if (head.empty()) break;
     turn();
     dice = Dice(seed);
+    if (which == elsewhere) elsewhere_asked_ = true;
     if (which == elsewhere && head.find(secret) != std::string::npos) secret_leaked_ = true;
     const WebAnswer told = answer(head, which == elsewhere ? 0 : rate, dice);
     const std::size_t piece = told.piece > 0 ? told.piece : std::max<std::size_t>(1, told.bytes.size());

@@ -39,6 +39,7 @@ class WebLiar {
   const std::string& certificate_pem() const { return certificate_.pem; }
   bool secret_leaked() const { return secret_leaked_; }
   bool forbidden_asked() const { return forbidden_asked_; }
+  bool elsewhere_asked() const { return elsewhere_asked_; }  // else it proves nothing that no secret reached it
 
  private:
   struct Connection;
@@ -51,7 +52,7 @@ class WebLiar {
   int listeners_[ports] = {}, ports_[ports] = {};
   std::vector<std::thread> acceptors_;
   std::atomic<int> connections_{0};
-  std::atomic<bool> secret_leaked_{false}, forbidden_asked_{false};
+  std::atomic<bool> secret_leaked_{false}, forbidden_asked_{false}, elsewhere_asked_{false};
   std::mutex mutex_;  // guards what follows
   std::uint64_t seed_ = 0, number_ = 0;
   double rate_ = 0;

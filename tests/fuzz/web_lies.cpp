@@ -156,9 +156,9 @@ std::string early_answers(Dice& dice, const std::string& honest) {
 }
 
 std::string redirect(Dice& dice, const std::vector<std::string>& places) {
-  static const std::vector<std::string> statuses = {"301 M", "302 F", "303 S", "307 T",
+  static const std::vector<std::string> statuses = {"301 M", "302 F", "302 F", "303 S", "307 T",
                                                     "308 P", "300 C", "305 U", "399 X"};
-  std::string to = dice.pick(places);
+  std::string to = dice.chance(0.5) ? places[dice.below(4)] : dice.pick(places);  // the first are the most tempting
   if (dice.chance(0.1)) to += std::string(dice.below(120'000), 'a');
   if (dice.chance(0.05)) to += std::string("\0\x01", 2) + dice.bytes(20);
   return sized(dice.pick(statuses), "Location: " + to + "\r\n", "moved");

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <map>
 
@@ -10,6 +11,7 @@
 #include "runtime/core/base/id.hpp"
 #include "runtime/core/base/text.hpp"
 #include "runtime/core/base/time.hpp"
+#include "runtime/workflow/provider/amounts.hpp"
 #include "runtime/workflow/provider/gpu_facts.hpp"
 #include "runtime/workflow/provider/gpus.hpp"
 #include "runtime/workflow/provider/rent_options.hpp"
@@ -30,20 +32,15 @@ constexpr const char* zone_label = "topology.kubernetes.io/zone";
 constexpr int small_machine_cpus = 4;
 constexpr std::int64_t deadline_margin_s = 60;
 
-// What a node has at most, so that a count fits 31 bits, and a size 63.
-constexpr double cpus_max = 1 << 20, gpus_max = 1 << 16, memory_max = 0x1p60, gpu_memory_mib_max = 0x1p30;
-
-double bounded(double number, double most) { return number > 0 ? std::min(number, most) : 0; }  // not a number: 0
-
 struct Amount {
   double cpus = 0, memory = 0, gpus = 0;
   static Amount of(const Value& v) {
     const auto read = [&](const char* key, double most) {
       const Value& one = v[key];
       const double number = one.as_number() ? *one.as_number() : 0;
-      return bounded(one.as_string() ? read_quantity(*one.as_string()) : number, most);
+      return amounts::bounded(one.as_string() ? read_quantity(*one.as_string()) : number, most);
     };
-    return {read("cpu", cpus_max), read("memory", memory_max), read(gpu_resource, gpus_max)};
+    return {read("cpu", amounts::count_max), read("memory", amounts::bytes_max), read(gpu_resource, amounts::gpus_max)};
   }
   void take(const Amount& other) {
     cpus -= other.cpus;
@@ -102,7 +99,7 @@ bool takes_our_pods(const Value& node, const KubeSettings& settings) {
 std::int64_t memory_in(const std::string& model) {
   const std::size_t space = model.rfind(' ');
   if (space != model.npos && model.ends_with("GB"))
-    return static_cast<std::int64_t>(bounded(number_at(model.substr(space + 1)), gpus_max)) << 30;
+    return amounts::bytes(std::floor(number_at(model.substr(space + 1))), amounts::gib);
   double memory = 0;
   for (const GpuFacts& row : gpu_facts()) {
     if (gpu_model(gpu_without_memory(row.model)) != model) continue;
@@ -131,8 +128,7 @@ void tell_gpu(Node& node, const Value& labels, const KubeSettings& settings) {
   if (!is_type || !settings.gpus.text(node.product).empty()) node.model = model_of(node.product, settings);
   for (const char* label : memory_labels)
     if (node.gpu_memory_bytes == 0)
-      node.gpu_memory_bytes = static_cast<std::int64_t>(bounded(read_quantity(labels.text(label)), gpu_memory_mib_max))
-                              << 20;
+      node.gpu_memory_bytes = amounts::bytes(std::floor(read_quantity(labels.text(label))), amounts::mib);
   if (node.gpu_memory_bytes == 0) node.gpu_memory_bytes = memory_in(node.model);
 }
 
@@ -169,7 +165,7 @@ std::map<std::string, Node> read_nodes(const Value::Array& nodes, const Value::A
 
 void offer_sizes(const Node& node, const KubeSettings& settings, const OfferQuery& query,
                  std::map<std::string, Offer>& out) {
-  const int free = static_cast<int>(bounded(node.free.gpus, gpus_max)), all = static_cast<int>(node.all.gpus);
+  const int free = amounts::count(node.free.gpus), all = static_cast<int>(node.all.gpus);
   std::vector<int> counts = all == 0 ? std::vector<int>{0} : query.counts();
   if (counts.empty()) {
     for (int n = 1; n <= free; n *= 2) counts.push_back(n);

@@ -3,15 +3,12 @@
 #include <algorithm>
 #include <sstream>
 
+#include "runtime/workflow/provider/amounts.hpp"
 #include "runtime/workflow/provider/gpus.hpp"
 
 namespace rille::provider {
 
 namespace {
-// What a host has at most, so that its bytes fit 63 bits.
-constexpr std::int64_t count_max = 1 << 20, memory_kib_max = std::int64_t{1} << 50,
-                       memory_mib_max = std::int64_t{1} << 40;
-
 std::int64_t instant(const Value& file, const char* field) { return std::max<std::int64_t>(0, file.integer(field)); }
 }  // namespace
 
@@ -21,15 +18,15 @@ SshProbe read_ssh_probe(const std::string& text) {
   for (std::string line; std::getline(lines, line);) {
     std::istringstream words(line);
     std::string what;
-    std::int64_t number = 0;
+    double number = 0;
     words >> what >> number;
-    const int count = static_cast<int>(std::clamp<std::int64_t>(number, 0, count_max));
+    const int count = amounts::count(number);
     if (what == "cpus") out.cpus = count;
-    if (what == "memory") out.memory_bytes = std::clamp<std::int64_t>(number, 0, memory_kib_max) << 10;
+    if (what == "memory") out.memory_bytes = amounts::bytes(number, amounts::kib);
     if (what == "live") out.live = count;
     if (what != "gpu") continue;
     ++out.gpu_count;
-    out.gpu_memory_bytes = std::clamp<std::int64_t>(number, 0, memory_mib_max) << 20;
+    out.gpu_memory_bytes = amounts::bytes(number, amounts::mib);
     std::string name;
     std::getline(words, name);
     out.gpu = gpu_model(name.substr(std::min(name.find_first_not_of(", "), name.size())));
