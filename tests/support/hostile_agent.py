@@ -60,7 +60,10 @@ LIES = {
     "no_digest": [file("a", sha256="")],
     "long": [file("x" * 5000)],
     "through_link": [file("link/escaped")],
+    "offset": [],
+    "negative_offset": [],
 }
+OFFSETS = {"offset": 2**40, "negative_offset": -2**62}  # where `put` is to continue
 STRANGE = ["..", "../..", "/", "", ".", "a//b", "a/./b", "link/x", "a\0", "\x1b]52;c;x\x07", "x" * 300, 7, None, [], {},
            True, -1, 2**63, 1e308, "a", "sub/b", "~/x", "$HOME/x", "\ud7ff", "a/" * 200]
 
@@ -144,6 +147,8 @@ def main():
             send(RESPONSE, {"id": header["id"], "value": {"entries": LIES[lie]}})
         elif name == "get":
             send(RESPONSE, {"id": header["id"], "value": {}}, CONTENT)
+        elif name == "put_begin":
+            send(RESPONSE, {"id": header["id"], "value": {"offset": OFFSETS.get(lie, 0)}})
         else:
             send(RESPONSE, {"id": header["id"], "value": {}})
 

@@ -69,6 +69,9 @@ Result<InstanceFile> InstanceFile::from_value(const Value& value) {
   out.orphan_after_ms = value.integer("orphan_after_ms", out.orphan_after_ms);
   out.idle_after_ms = value.integer("idle_after_ms");
   out.idle_below = value.number("idle_below", out.idle_below);
+  if (out.expires_wall_us < 0 || out.orphan_after_ms < 0 || out.idle_after_ms < 0 || !(out.idle_below >= 0))
+    return make_error(ErrorKind::integrity, std::string(name) + " has times that cannot be: " + value.to_json(),
+                      "this file of a rented machine is damaged: release the machine and rent again");
   if (const Value::Array* words = value["end"].as_array())
     for (const Value& word : *words)
       if (const std::string* text = word.as_string()) out.end.push_back(*text);

@@ -182,8 +182,11 @@ static std::string first_words(const HttpRequest& request, std::string body) {
 
 Error status_error(const HttpRequest& request, const HttpResponse& response) {
   int status = response.status;
-  ErrorKind kind = status >= 500 ? ErrorKind::network : status >= 400 ? ErrorKind::invalid : ErrorKind::internal;
-  std::string hint;
+  const bool unheard = status < 200 || (status >= 300 && status < 400);  // no redirect that this client follows
+  ErrorKind kind = status >= 500 || unheard ? ErrorKind::network
+                   : status >= 400          ? ErrorKind::invalid
+                                            : ErrorKind::internal;
+  std::string hint = unheard ? "use the address that answers with the content itself" : "";
   if (status == 401 || status == 403) kind = ErrorKind::auth, hint = "check the credentials and their rights";
   if (status == 408 || status == 504) kind = ErrorKind::timeout;
   if (status == 429) kind = ErrorKind::quota, hint = "the server limits the rate of requests; wait and try again";

@@ -119,8 +119,8 @@ class HttpClient {
 };
 
 // The error for an unexpected status. Its kind: auth for 401 403, timeout for 408 504, quota for 429, state for 404 409
-// 410 412, invalid for other 4xx, network (retryable) for 5xx. The message has the status and the beginning of the
-// body; the hint says what to do.
+// 410 412, invalid for other 4xx, network for 3xx and for 5xx (retryable). The message has the status and the beginning
+// of the body; the hint says what to do.
 Error status_error(const HttpRequest& request, const HttpResponse& response);
 
 // Milliseconds from now for "120" (seconds) or an HTTP date; 0 for a date in the past; -1: neither form.

@@ -288,9 +288,19 @@ Error HttpClient::Transfer::curl_error() {
   Error e;
   switch (code_) {
     case CURLE_URL_MALFORMAT:
-    case CURLE_UNSUPPORTED_PROTOCOL: e = failure(ErrorKind::invalid, what), again = false; break;
+    case CURLE_UNSUPPORTED_PROTOCOL:
+      // A URL that the server redirects to, or an answer that is not HTTP, is no mistake of the caller.
+      if (outcome_.left) e = failure(ErrorKind::network, what, "check that the URL is the right one");
+      else e = failure(ErrorKind::invalid, what);
+      again = false;
+      break;
     case CURLE_OUT_OF_MEMORY:
-      e = failure(ErrorKind::memory, "out of memory", "free memory on this machine, then try again"), again = false;
+      // libcurl says the same of a line of the response head that is longer than it takes.
+      if (outcome_.left)
+        e = failure(ErrorKind::network, "the response header has too long a line, or this machine is out of memory",
+                    "check that the URL is the right one");
+      else e = failure(ErrorKind::memory, "out of memory", "free memory on this machine, then try again");
+      again = false;
       break;
     case CURLE_COULDNT_RESOLVE_HOST:
     case CURLE_COULDNT_RESOLVE_PROXY:

@@ -37,7 +37,7 @@ std::optional<AgentOwner> read_agent_owner(const std::string& directory) {
   auto text = read_file(directory + "/" + agent_lock_name, small_bytes_max);
   if (!text) return {};
   auto value = Value::from_json(*text);
-  if (!value || value->integer("pid") <= 0) return {};
+  if (!value || value->integer("pid") <= 0 || value->integer("pid") > INT32_MAX) return {};
   return AgentOwner{value->integer("pid"), static_cast<std::uint64_t>(value->integer("start_time"))};
 }
 

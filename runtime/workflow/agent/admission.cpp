@@ -22,6 +22,13 @@ Result<> in_range(const char* name, std::int64_t number) {
                     fmt::format("{} {} of a runner (0 to {}, epoch_max)", name, number, Admission::epoch_max));
 }
 
+// An agent of an older build has kept none.
+bool is_token(const Value& sha256) {
+  const std::string* text = sha256.as_string();
+  return sha256.is_null() ||
+         (text && text->size() == 64 && text->find_first_not_of("0123456789abcdef") == std::string::npos);
+}
+
 Error refused_token(std::string message, std::string hint) {
   Error e = make_error(ErrorKind::auth, std::move(message), std::move(hint));
   e.code = "agent_token";
@@ -33,10 +40,18 @@ Error refused_token(std::string message, std::string hint) {
 Result<> Admission::load() {
   if (access(path_.c_str(), F_OK) != 0) return {};
   RILLE_TRY(std::string text, store::read_file(path_, 4096));
-  RILLE_TRY(Value fence, Value::from_json(text));
-  epoch_ = fence.integer("epoch");
-  generation_ = fence.integer("generation");
-  token_sha256_ = fence.text("token_sha256");
+  const Result<Value> fence = Value::from_json(text);
+  const auto number = [&](const char* field) {
+    const double* n = (*fence)[field].as_number();
+    return n && *n >= 0 && *n <= static_cast<double>(epoch_max);
+  };
+  const bool sound = fence && number("epoch") && number("generation") && is_token((*fence)["token_sha256"]);
+  if (!sound)
+    return make_error(ErrorKind::integrity, fmt::format("'{}' is damaged: it does not say who may command", path_),
+                      "release the machine and rent again");
+  epoch_ = fence->integer("epoch");
+  generation_ = fence->integer("generation");
+  token_sha256_ = fence->text("token_sha256");
   return {};
 }
 

@@ -169,6 +169,10 @@ Async<> AgentClient::State::put_file(Self self, std::string local, std::string r
   }
   TicketWindow tickets([self](std::int64_t id) { self->forget(id); }, token);
   std::int64_t sent = begun.value.integer("offset"), done = sent;
+  if (sent < 0 || sent > print.size_bytes)
+    co_return make_error(ErrorKind::integrity,
+                         fmt::format("the machine has {} bytes of '{}', which has {}", sent, remote, print.size_bytes),
+                         "the agent program there is damaged or hostile: release the machine");
   bool all_sent = false;
   while (!all_sent || !tickets.open.empty()) {
     if (!all_sent && tickets.open.size() < window) {

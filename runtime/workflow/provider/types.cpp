@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "runtime/core/base/object_text.hpp"
+#include "runtime/workflow/provider/amounts.hpp"
 #include "runtime/workflow/provider/texts.hpp"
 
 namespace rille::provider {
@@ -161,20 +162,20 @@ Result<Offer> Offer::from_value(const Value& v) {
     return make_error(ErrorKind::invalid, "an offer needs a provider and an id, not " + v.to_json(),
                       "take it unchanged from rille.offers, or mend the remote provider that sent it");
   out.gpu = v.text("gpu");
-  out.gpu_count = static_cast<int>(v.integer("gpu_count"));
-  out.gpu_memory_bytes = v.integer("gpu_memory_bytes");
-  out.vcpus = static_cast<int>(v.integer("vcpus"));
-  out.memory_bytes = v.integer("memory_bytes");
+  out.gpu_count = amounts::count(v.number("gpu_count"));
+  out.gpu_memory_bytes = amounts::bytes(v.number("gpu_memory_bytes"));
+  out.vcpus = amounts::count(v.number("vcpus"));
+  out.memory_bytes = amounts::bytes(v.number("memory_bytes"));
   out.region = v.text("region");
   out.spot = v.boolean("spot");
   out.price_micros_per_hour = std::max(v.integer("price_micros_per_hour", price_unknown), price_unknown);
   for (const Reserved& r : reserved) out.*r.field = std::max(v.integer(r.inner, price_unknown), price_unknown);
   out.currency = v.text("currency", out.currency);
   out.billing = Billing::from_value(v["billing"]);
-  out.disk_bytes_max = v.integer("disk_bytes_max");
-  out.disk_micros_per_gb_hour = v.integer("disk_micros_per_gb_hour");
+  out.disk_bytes_max = amounts::bytes(v.number("disk_bytes_max"));
+  out.disk_micros_per_gb_hour = std::max<Micros>(0, v.integer("disk_micros_per_gb_hour"));
   for (const auto& [name, field] : words) out.*field = v.text(name);
-  out.network_gbps = std::max(0.0, v.number("network_gbps"));
+  out.network_gbps = amounts::bounded(v.number("network_gbps"), amounts::gbps_max);
   if (const Value::Array* tags = v["compliance"].as_array())
     for (const Value& tag : *tags)
       if (tag.as_string()) out.compliance.push_back(*tag.as_string());

@@ -1,4 +1,6 @@
 // Which runners an agent obeys: those with the token of the first one, and of these the newest.
+#include "runtime/workflow/agent/admission.hpp"
+
 #include <sys/stat.h>
 
 #include "runtime/core/base/id.hpp"
@@ -97,6 +99,20 @@ TEST_CASE_METHOD(AdmissionFixture, "an instance of an older build takes the firs
   CHECK(wait(client->start(request("k", R"({"do":"lines","count":1})", 3))).ok());
   token = std::string(64, 'b');
   CHECK(try_connect().error().kind == ErrorKind::auth);
+}
+
+TEST_CASE_METHOD(AdmissionFixture, "a damaged fence admits nobody, and is left in place") {
+  for (const char* text :
+       {"", "{", "7", "{}", R"({"epoch":3})", R"({"epoch":-1,"generation":1})", R"({"epoch":1e15,"generation":1})",
+        R"({"epoch":"3","generation":1})", R"({"epoch":3,"generation":1,"token_sha256":""})",
+        R"({"epoch":3,"generation":1,"token_sha256":7})", R"({"epoch":3,"generation":1,"token_sha256":"ffe0"})"}) {
+    INFO(text);
+    write(directory + "/fence.json", text);
+    const Result<> loaded = Admission(directory).load();
+    REQUIRE_FALSE(loaded);
+    CHECK(loaded.error().kind == ErrorKind::integrity);
+    CHECK(fence() == text);
+  }
 }
 
 TEST_CASE_METHOD(AdmissionFixture, "a runner that a newer one has replaced may look, but changes nothing") {

@@ -63,6 +63,17 @@ TEST_CASE_METHOD(HostileFixture, "a machine chooses no set-user-id bit") {
   CHECK((st.st_mode & 07000) == 0);
 }
 
+TEST_CASE_METHOD(HostileFixture, "a machine chooses no place in a file that is sent beyond its end") {
+  write(temp.file("sent"), "bytes");
+  CHECK(wait(meet("honest")->put(temp.file("sent"), "work")).ok());
+  for (const char* lie : {"offset", "negative_offset"}) {
+    INFO(lie);
+    const auto put = wait(meet(lie)->put(temp.file("sent"), "work"));
+    REQUIRE_FALSE(put.ok());
+    CHECK(put.error().kind == ErrorKind::integrity);
+  }
+}
+
 // RILLE_SEEDS: how many sessions of random lies.
 TEST_CASE_METHOD(HostileFixture, "no lie ends the runner or leaves the target") {
   const char* seeds = std::getenv("RILLE_SEEDS");

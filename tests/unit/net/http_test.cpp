@@ -83,6 +83,8 @@ TEST_CASE_METHOD(Fixture, "statuses are answers, and errors when the caller says
   CHECK(kind(503) == ErrorKind::network);
   CHECK(kind(504) == ErrorKind::timeout);
   CHECK(kind(422) == ErrorKind::invalid);
+  CHECK(kind(305) == ErrorKind::network);  // a redirect that is not followed
+  CHECK(kind(0) == ErrorKind::network);
 }
 
 TEST_CASE_METHOD(Fixture, "idempotent requests are tried again and heed Retry-After") {
@@ -109,6 +111,21 @@ TEST_CASE_METHOD(Fixture, "a server that asks for more patience than allowed get
   CHECK(got->status == 429);
   CHECK(server.count() == 1);
   CHECK(status_error({.url = server.url()}, *got).retry_after_ms == 3'600'000);
+}
+
+TEST_CASE_METHOD(Fixture, "an answer that is not HTTP, or leads to no web address, is the server's fault") {
+  std::string answer;
+  ScriptedServer server([&](const Request&, Wire& w) { w.send(answer), w.cut(); });
+  for (const char* text : {"220 mail ready\r\n\r\n", "HTTP/1.1 302 F\r\nLocation: file:///etc/passwd\r\n\r\n",
+                           "HTTP/1.1 302 F\r\nLocation: http://[::1\r\n\r\n", ""}) {
+    INFO(text);
+    answer = *text ? text : "HTTP/1.1 200 OK\r\nX-Long: " + std::string(200'000, 'x') + "\r\n\r\n";
+    const auto got = send({.url = server.url()});
+    REQUIRE_FALSE(got.ok());
+    CHECK(got.error().kind == ErrorKind::network);
+    CHECK_FALSE(got.error().retryable);
+  }
+  CHECK(send({.url = "http://[::1"}).error().kind == ErrorKind::invalid);
 }
 
 TEST_CASE("Retry-After in seconds and as a date") {

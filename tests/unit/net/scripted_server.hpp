@@ -4,9 +4,6 @@
 #pragma once
 
 #include <arpa/inet.h>
-#include <openssl/pem.h>
-#include <openssl/ssl.h>
-#include <openssl/x509v3.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -19,6 +16,8 @@
 #include <string>
 #include <thread>
 #include <vector>
+
+#include "tests/unit/net/server_certificate.hpp"
 
 class ScriptedServer {
  public:
@@ -69,7 +68,10 @@ class ScriptedServer {
   using Handler = std::function<void(const Request&, Wire&)>;
 
   explicit ScriptedServer(Handler handler, bool tls = false) : handler_(std::move(handler)), tls_(tls) {
-    if (tls_) make_certificate();
+    if (tls_) {
+      ServerCertificate made = ServerCertificate::make();
+      context_ = made.context, pem_ = std::move(made.pem);
+    }
     listen_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     sockaddr_in address{};
     address.sin_family = AF_INET;
@@ -176,36 +178,6 @@ class ScriptedServer {
     out.body = buffer.substr(0, size);
     buffer.erase(0, size);
     return true;
-  }
-
-  // Generates a key and a self-signed certificate for 127.0.0.1.
-  void make_certificate() {
-    EVP_PKEY* key = EVP_EC_gen("P-256");
-    X509* x = X509_new();
-    X509_set_version(x, 2);
-    ASN1_INTEGER_set(X509_get_serialNumber(x), 1);
-    X509_gmtime_adj(X509_getm_notBefore(x), -3600);
-    X509_gmtime_adj(X509_getm_notAfter(x), 86400);
-    X509_set_pubkey(x, key);
-    X509_NAME* name = X509_get_subject_name(x);
-    X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC, reinterpret_cast<const unsigned char*>("rille test"), -1, -1,
-                               0);
-    X509_set_issuer_name(x, name);
-    X509_EXTENSION* extension = X509V3_EXT_conf_nid(nullptr, nullptr, NID_subject_alt_name, "IP:127.0.0.1");
-    X509_add_ext(x, extension, -1);
-    X509_EXTENSION_free(extension);
-    X509_sign(x, key, EVP_sha256());
-    context_ = SSL_CTX_new(TLS_server_method());
-    SSL_CTX_use_certificate(context_, x);
-    SSL_CTX_use_PrivateKey(context_, key);
-    BIO* out = BIO_new(BIO_s_mem());
-    PEM_write_bio_X509(out, x);
-    char* text = nullptr;
-    long size = BIO_get_mem_data(out, &text);
-    pem_.assign(text, static_cast<std::size_t>(size));
-    BIO_free(out);
-    X509_free(x);
-    EVP_PKEY_free(key);
   }
 
   Handler handler_;

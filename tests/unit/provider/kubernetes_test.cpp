@@ -51,6 +51,21 @@ TEST_CASE("kubernetes: what is free on nodes that take pods") {
   CHECK(kube_offers(*nodes.as_array(), *pods.as_array(), settings, query).empty());
 }
 
+TEST_CASE("kubernetes: quantities that no node has") {
+  for (const char* gpus : {"2147483647", "1e300", "1e300Ti", "-1", "nan"}) {
+    INFO(gpus);
+    Value node = (*nodes.as_array())[0];
+    node.set("status",
+             Value(node["status"])
+                 .set("allocatable", Value().set("cpu", "1e300").set("memory", "1e300Ti").set("nvidia.com/gpu", gpus)));
+    OfferQuery query;
+    query.gpu = "A100";
+    const std::vector<Offer> all = kube_offers(Value::Array{node}, {}, {}, query);
+    CHECK(all.size() < 100);
+    for (const Offer& o : all) CHECK((o.gpu_count > 0 && o.vcpus > 0 && o.memory_bytes > 0));
+  }
+}
+
 TEST_CASE("kubernetes: nodes whose taints or labels keep the pods away are not offered") {
   OfferQuery query;
   query.gpu = "A100";

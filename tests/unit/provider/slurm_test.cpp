@@ -52,6 +52,20 @@ TEST_CASE("slurm: GRES of several types, with sockets and indices") {
   CHECK(read_slurm_gres("(null)").empty());
 }
 
+TEST_CASE("slurm: numbers that no node has") {
+  CHECK(read_slurm_gres("gpu:a:9223372036854775807,gpu:a:2147483647,gpu:b:-4") ==
+        std::map<std::string, int>{{"a", 65536}});
+  const std::vector<SlurmNode> nodes = read_slurm_nodes(
+      "n1|gpu|idle|0/99999999999/0/99999999999|9223372036854775807|-1|gpu:a:2147483647|gpu:a:0|\n"
+      "n2|gpu|idle|0/-1/0/-1|-5|0|(null)|(null)|\n");
+  REQUIRE(nodes.size() == 2);
+  CHECK(nodes[1].cpus == 0);
+  const std::vector<Offer> all = slurm_offers(nodes, {}, {});
+  REQUIRE_FALSE(all.empty());  // it ends, though doubling a count of GPUs until 2147483647 does not
+  for (const Offer& o : all) CHECK((o.vcpus > 0 && o.memory_bytes > 0 && o.gpu_count >= 0));
+  CHECK(read_slurm_queue("7|RUNNING|0|n1|9223372036854775807|gpu|rille-a|None|-1|N/A|\n").at(0).ends_s == 0);
+}
+
 TEST_CASE("slurm: what is offered is what a node can give, what is free first") {
   SlurmSettings settings;
   settings.price_micros_per_gpu_hour = 1'000'000;

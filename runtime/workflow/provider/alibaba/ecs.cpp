@@ -11,6 +11,7 @@
 #include "runtime/core/base/text.hpp"
 #include "runtime/core/base/time.hpp"
 #include "runtime/core/net/sign/alibaba.hpp"
+#include "runtime/workflow/provider/amounts.hpp"
 #include "runtime/workflow/provider/gpus.hpp"
 
 namespace rille::provider::alibaba {
@@ -53,7 +54,7 @@ constexpr net::Meaning meanings[] = {
 
 Micros micros_of(const Value& price) {
   const double* number = price.as_number();
-  return number && *number > 0 ? static_cast<Micros>(std::llround(*number * 1e6)) : price_unknown;
+  return number ? amounts::price(*number) : price_unknown;
 }
 
 // The machine's part of a price that also includes the disk.
@@ -140,14 +141,15 @@ namespace {
 Offer read_type(const Value& v) {
   Offer offer;
   offer.id = v.text("InstanceTypeId");
-  offer.vcpus = static_cast<int>(v.integer("CpuCoreCount"));
-  offer.memory_bytes = static_cast<std::int64_t>(v.number("MemorySize") * 1073741824.0);
-  offer.gpu_count = static_cast<int>(v.integer("GPUAmount"));
+  offer.vcpus = amounts::count(v.number("CpuCoreCount"));
+  offer.memory_bytes = amounts::bytes(v.number("MemorySize"), amounts::gib);
+  offer.gpu_count = amounts::count(v.number("GPUAmount"));
   if (offer.gpu_count > 0) {
     offer.gpu = gpu_model(v.text("GPUSpec"));
-    offer.gpu_memory_bytes = static_cast<std::int64_t>(v.number("GPUMemorySize") * 1073741824.0);
+    offer.gpu_memory_bytes = amounts::bytes(v.number("GPUMemorySize"), amounts::gib);
   }
-  offer.network_gbps = v.number("InstanceBandwidthTx") / 1e6;  // the API returns kbit/s without bursts
+  // the API returns kbit/s without bursts
+  offer.network_gbps = amounts::bounded(v.number("InstanceBandwidthTx") / 1e6, amounts::gbps_max);
   if (v.integer("EriQuantity") > 0) offer.rdma = "erdma";
   if (v.integer("LocalStorageAmount") == 0) offer.disk_kind = "network";
   else if (v.text("LocalStorageCategory").find("ssd") != std::string::npos) offer.disk_kind = "nvme";

@@ -9,6 +9,7 @@
 #include "runtime/core/base/text.hpp"
 #include "runtime/core/base/time.hpp"
 #include "runtime/core/net/sign/aws.hpp"
+#include "runtime/workflow/provider/amounts.hpp"
 #include "runtime/workflow/provider/gpus.hpp"
 
 namespace rille::provider::aws {
@@ -66,10 +67,7 @@ constexpr net::Meaning meanings[] = {
     {"ReservationCapacityExceeded", Trouble::capacity, "the configured reservation is in use, or of another type"},
 };
 
-std::int64_t number_of(const Value& v, const char* key) {
-  const std::string text = v.text(key);
-  return text.empty() ? 0 : std::strtoll(text.c_str(), nullptr, 10);
-}
+double number_of(const Value& v, const char* key) { return number_at(v.text(key)); }
 
 // Reads "User initiated (2026-11-22 16:55:00 GMT)" as the end of that second, in microseconds; 0: no time in it.
 std::int64_t transition_of(const std::string& reason) {
@@ -104,22 +102,22 @@ double network_of(const std::string& words) {
   std::string_view rest;
   double times = 1, each = number_at(words, &rest);
   if (rest.starts_with('x')) times = std::exchange(each, number_at(rest.substr(1), &rest));
-  return rest == " Gigabit" ? times * each : 0;
+  return rest == " Gigabit" ? amounts::bounded(times * each, amounts::gbps_max) : 0;
 }
 
 // The number of network cards with EFA, at most one adapter per card; at least 1 if the type supports EFA at all.
 int efa_cards_of(const Value& network) {
   if (network.text("efaSupported") != "true") return 0;
-  const std::int64_t most =
+  const double most =
       std::min(number_of(network["efaInfo"], "maximumEfaInterfaces"), number_of(network, "maximumNetworkCards"));
-  return static_cast<int>(std::clamp<std::int64_t>(most, 1, 64));
+  return std::max(1, amounts::count(most, 64));
 }
 
 InstanceType read_type(const Value& v) {
   InstanceType out;
   out.name = v.text("instanceType");
-  out.vcpus = static_cast<int>(number_of(v["vCpuInfo"], "defaultVCpus"));
-  out.memory_bytes = number_of(v["memoryInfo"], "sizeInMiB") << 20;
+  out.vcpus = amounts::count(number_of(v["vCpuInfo"], "defaultVCpus"));
+  out.memory_bytes = amounts::bytes(number_of(v["memoryInfo"], "sizeInMiB"), amounts::mib);
   for (const Value& use : list_of(v["supportedUsageClasses"]))
     out.spot = out.spot || (use.as_string() && *use.as_string() == "spot");
   out.network_gbps = network_of(v["networkInfo"].text("networkPerformance"));
@@ -128,8 +126,8 @@ InstanceType read_type(const Value& v) {
   const Value::Array gpus = list_of(v["gpuInfo"]["gpus"]);
   if (gpus.empty()) return out;
   out.gpu = gpu_model(gpus[0].text("name"));
-  out.gpu_count = static_cast<int>(number_of(gpus[0], "count"));
-  out.gpu_memory_bytes = number_of(gpus[0]["memoryInfo"], "sizeInMiB") << 20;
+  out.gpu_count = amounts::count(number_of(gpus[0], "count"));
+  out.gpu_memory_bytes = amounts::bytes(number_of(gpus[0]["memoryInfo"], "sizeInMiB"), amounts::mib);
   return out;
 }
 

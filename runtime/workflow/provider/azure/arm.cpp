@@ -11,6 +11,7 @@
 #include "runtime/core/base/text.hpp"
 #include "runtime/core/base/time.hpp"
 #include "runtime/core/net/credentials/bearer.hpp"
+#include "runtime/workflow/provider/amounts.hpp"
 #include "runtime/workflow/provider/cloud/prices.hpp"
 #include "runtime/workflow/provider/cloud/wait.hpp"
 
@@ -232,9 +233,9 @@ Async<std::vector<Offer>> Arm::sizes(std::string zone, bool spot, Needs need, Ca
     bool interruptible = false, confidential = offer.id.starts_with("Standard_NCC"), fits = true;
     for (const Value& c : list_of(v["capabilities"])) {
       const std::string name = c.text("name"), value = c.text("value");
-      if (name == "vCPUs") offer.vcpus = std::atoi(value.c_str());
-      else if (name == "MemoryGB") offer.memory_bytes = std::llround(number_at(value) * (1 << 30));
-      else if (name == "GPUs") gpus = std::atoi(value.c_str());
+      if (name == "vCPUs") offer.vcpus = amounts::count(number_at(value));
+      else if (name == "MemoryGB") offer.memory_bytes = amounts::bytes(number_at(value), amounts::gib);
+      else if (name == "GPUs") gpus = amounts::count(number_at(value), amounts::gpus_max);
       else if (name == "LowPriorityCapable") interruptible = value == "True";
       else if (name == "CpuArchitectureType" && value != "x64") fits = false;
       else if (name == "PremiumIO" && value != "True" && need.premium_disk) fits = false;

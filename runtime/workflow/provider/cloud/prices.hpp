@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "runtime/core/loop/together.hpp"
+#include "runtime/workflow/provider/amounts.hpp"
 #include "runtime/workflow/provider/types.hpp"
 
 namespace rille::provider::cloud {
@@ -22,9 +23,7 @@ struct Price {
 
 constexpr std::int64_t year_hours = 8'760;
 // price_unknown for 0, which is no real price.
-inline Micros micros_of(double amount) {
-  return amount > 0 ? static_cast<Micros>(std::llround(amount * 1e6)) : price_unknown;
-}
+inline Micros micros_of(double amount) { return amounts::price(amount); }
 // The hourly price, from the total price for that many years.
 inline Micros hourly_of(double total, int years) { return micros_of(total / static_cast<double>(year_hours * years)); }
 

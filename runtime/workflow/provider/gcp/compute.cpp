@@ -7,6 +7,7 @@
 #include "runtime/core/base/plain_json.hpp"
 #include "runtime/core/base/time.hpp"
 #include "runtime/core/net/credentials/bearer.hpp"
+#include "runtime/workflow/provider/amounts.hpp"
 #include "runtime/workflow/provider/cloud/wait.hpp"
 #include "runtime/workflow/provider/gpus.hpp"
 #include "runtime/workflow/provider/outcome.hpp"
@@ -76,12 +77,12 @@ std::int64_t gpu_bytes(const std::string& model) {
   constexpr std::pair<std::string_view, int> known[] = {{"T4", 16},    {"L4", 24},          {"P4", 8},    {"P100", 16},
                                                         {"V100", 16},  {"A100", 40},        {"H100", 80}, {"H200", 141},
                                                         {"B200", 180}, {"RTX PRO 6000", 96}};
-  std::int64_t gib = 0;
+  double gib = 0;
   for (const auto& [name, size] : known)
     if (model == name || model.starts_with(std::string(name) + " ")) gib = size;
   if (const std::size_t end = model.rfind("GB"); end != std::string::npos)
-    gib = std::atoll(model.c_str() + model.rfind(' ', end) + 1);
-  return gib << 30;
+    gib = number_at(std::string_view(model).substr(model.rfind(' ', end) + 1));
+  return amounts::bytes(gib, amounts::gib);
 }
 
 // Whether the machine type has ARM processors, judged by its family, since the API may omit the architecture.
@@ -311,11 +312,11 @@ Async<std::vector<Offer>> Compute::types(std::string zone, CancelToken token) {
     Offer offer;
     offer.id = v.text("name");
     if (v.text("architecture") == "ARM64" || is_arm(offer.id)) continue;
-    offer.vcpus = static_cast<int>(v.integer("guestCpus"));
-    offer.memory_bytes = v.integer("memoryMb") << 20;
+    offer.vcpus = amounts::count(v.number("guestCpus"));
+    offer.memory_bytes = amounts::bytes(v.number("memoryMb"), amounts::mib);
     if (v["bundledLocalSsds"].integer("partitionCount") > 0) offer.disk_kind = "nvme";
     for (const Value& inside : list_of(v["accelerators"]))
-      set_gpus(offer, inside.text("guestAcceleratorType"), static_cast<int>(inside.integer("guestAcceleratorCount")));
+      set_gpus(offer, inside.text("guestAcceleratorType"), amounts::count(inside.number("guestAcceleratorCount")));
     out.push_back(offer);
     if (!offer.id.starts_with("n1-standard-")) continue;
     for (const Value& gpu : gpus) {

@@ -8,6 +8,7 @@
 #include "runtime/core/base/plain_json.hpp"
 #include "runtime/core/base/time.hpp"
 #include "runtime/core/net/sign/huawei.hpp"
+#include "runtime/workflow/provider/amounts.hpp"
 #include "runtime/workflow/provider/cloud/wait.hpp"
 #include "runtime/workflow/provider/gpus.hpp"
 #include "runtime/workflow/provider/outcome.hpp"
@@ -74,9 +75,9 @@ net::ApiOptions options() {
 }
 
 // Reads a number that the response may contain as a string; 0: neither.
-std::int64_t number_of(const Value& v) {
-  if (v.as_number()) return static_cast<std::int64_t>(*v.as_number());
-  return v.as_string() ? std::atoll(v.as_string()->c_str()) : 0;
+double number_of(const Value& v) {
+  if (v.as_number()) return *v.as_number();
+  return v.as_string() ? number_at(*v.as_string()) : 0;
 }
 
 bool is_on_sale(std::string_view state) { return state == "normal" || state == "promotion" || state == "obt"; }
@@ -107,8 +108,8 @@ void read_gpus(const Value& specs, Offer& offer) {
   const Value::Array rows = told ? list_of(*told) : Value::Array();
   if (!rows.empty()) {
     offer.gpu = gpu_model(rows[0].text("name"));
-    offer.gpu_count = static_cast<int>(number_of(rows[0]["count"]));
-    offer.gpu_memory_bytes = number_of(rows[0]["memory_mb"]) << 20;
+    offer.gpu_count = amounts::count(number_of(rows[0]["count"]));
+    offer.gpu_memory_bytes = amounts::bytes(number_of(rows[0]["memory_mb"]), amounts::mib);
     return;
   }
   const std::string passed = specs.text("pci_passthrough:gpu_specs");
@@ -230,8 +231,8 @@ Async<std::vector<Offer>> Ecs::flavors(std::string zone, bool spot, CancelToken 
     if (!is_sold(specs, zone, spot)) continue;
     Offer offer;
     offer.id = v.text("id");
-    offer.vcpus = static_cast<int>(number_of(v["vcpus"]));
-    offer.memory_bytes = number_of(v["ram"]) << 20;
+    offer.vcpus = amounts::count(number_of(v["vcpus"]));
+    offer.memory_bytes = amounts::bytes(number_of(v["ram"]), amounts::mib);
     read_gpus(specs, offer);
     out.push_back(std::move(offer));
   }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <map>
 
@@ -10,6 +11,7 @@
 #include "runtime/core/base/id.hpp"
 #include "runtime/core/base/text.hpp"
 #include "runtime/core/base/time.hpp"
+#include "runtime/workflow/provider/amounts.hpp"
 #include "runtime/workflow/provider/gpu_facts.hpp"
 #include "runtime/workflow/provider/gpus.hpp"
 #include "runtime/workflow/provider/rent_options.hpp"
@@ -33,11 +35,12 @@ constexpr std::int64_t deadline_margin_s = 60;
 struct Amount {
   double cpus = 0, memory = 0, gpus = 0;
   static Amount of(const Value& v) {
-    const auto read = [&](const char* key) {
+    const auto read = [&](const char* key, double most) {
       const Value& one = v[key];
-      return one.as_string() ? read_quantity(*one.as_string()) : one.as_number() ? *one.as_number() : 0;
+      const double number = one.as_number() ? *one.as_number() : 0;
+      return amounts::bounded(one.as_string() ? read_quantity(*one.as_string()) : number, most);
     };
-    return {read("cpu"), read("memory"), read(gpu_resource)};
+    return {read("cpu", amounts::count_max), read("memory", amounts::bytes_max), read(gpu_resource, amounts::gpus_max)};
   }
   void take(const Amount& other) {
     cpus -= other.cpus;
@@ -96,7 +99,7 @@ bool takes_our_pods(const Value& node, const KubeSettings& settings) {
 std::int64_t memory_in(const std::string& model) {
   const std::size_t space = model.rfind(' ');
   if (space != model.npos && model.ends_with("GB"))
-    return static_cast<std::int64_t>(number_at(model.substr(space + 1))) << 30;
+    return amounts::bytes(std::floor(number_at(model.substr(space + 1))), amounts::gib);
   double memory = 0;
   for (const GpuFacts& row : gpu_facts()) {
     if (gpu_model(gpu_without_memory(row.model)) != model) continue;
@@ -124,8 +127,8 @@ void tell_gpu(Node& node, const Value& labels, const KubeSettings& settings) {
   const bool is_type = node.label == *std::rbegin(gpu_labels);
   if (!is_type || !settings.gpus.text(node.product).empty()) node.model = model_of(node.product, settings);
   for (const char* label : memory_labels)
-    if (const double mib = read_quantity(labels.text(label)); node.gpu_memory_bytes == 0 && mib > 0)
-      node.gpu_memory_bytes = static_cast<std::int64_t>(mib) << 20;
+    if (node.gpu_memory_bytes == 0)
+      node.gpu_memory_bytes = amounts::bytes(std::floor(read_quantity(labels.text(label))), amounts::mib);
   if (node.gpu_memory_bytes == 0) node.gpu_memory_bytes = memory_in(node.model);
 }
 
@@ -162,7 +165,7 @@ std::map<std::string, Node> read_nodes(const Value::Array& nodes, const Value::A
 
 void offer_sizes(const Node& node, const KubeSettings& settings, const OfferQuery& query,
                  std::map<std::string, Offer>& out) {
-  const int free = static_cast<int>(node.free.gpus), all = static_cast<int>(node.all.gpus);
+  const int free = amounts::count(node.free.gpus), all = static_cast<int>(node.all.gpus);
   std::vector<int> counts = all == 0 ? std::vector<int>{0} : query.counts();
   if (counts.empty()) {
     for (int n = 1; n <= free; n *= 2) counts.push_back(n);
@@ -350,7 +353,7 @@ Machine kube_machine(const Value& job, const Value& pod, std::int64_t now_us) {
   const Value& notes = (job.is_null() ? pod : job)["metadata"]["annotations"];
   m.tag = notes.text(kube_tag_annotation);
   const std::string expires = notes.text("rille/expires", "0");
-  m.expires_wall_us = std::strtoll(expires.c_str(), nullptr, 10);
+  m.expires_wall_us = std::max(0LL, std::strtoll(expires.c_str(), nullptr, 10));
   const std::string phase = pod["status"].text("phase"), ends = pod["metadata"].text("deletionTimestamp");
   const Result<std::int64_t> ends_us = parse_utc(ends);  // deletionTimestamp is the end of the grace period
   const bool evicted = !job.is_null() && job["metadata"].text("deletionTimestamp").empty() && phase == "Running" &&

@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "runtime/core/net/credentials/plain_key.hpp"
+#include "runtime/workflow/provider/amounts.hpp"
 #include "runtime/workflow/provider/gpus.hpp"
 
 namespace rille::provider::lambda {
@@ -60,17 +61,17 @@ std::pair<std::string, std::int64_t> gpu_of(std::string words) {
     std::from_chars(words.data() + open + 1, words.data() + words.size(), gib);
   std::replace_if(
       words.begin(), words.end(), [](char c) { return c == '(' || c == ')'; }, ' ');
-  return {gpu_model(words), gib << 30};
+  return {gpu_model(words), amounts::bytes(static_cast<double>(gib), amounts::gib)};
 }
 
 Offer read_type(const Value& v) {
   Offer out;
   out.id = v.text("name");
-  out.vcpus = static_cast<int>(v["specs"].integer("vcpus"));
-  out.memory_bytes = v["specs"].integer("memory_gib") << 30;
-  out.gpu_count = static_cast<int>(v["specs"].integer("gpus"));
+  out.vcpus = amounts::count(v["specs"].number("vcpus"));
+  out.memory_bytes = amounts::bytes(v["specs"].number("memory_gib"), amounts::gib);
+  out.gpu_count = amounts::count(v["specs"].number("gpus"));
   if (out.gpu_count > 0) std::tie(out.gpu, out.gpu_memory_bytes) = gpu_of(v.text("gpu_description"));
-  out.price_micros_per_hour = v.integer("price_cents_per_hour") * 10'000;
+  out.price_micros_per_hour = amounts::price(v.number("price_cents_per_hour") / 100);
   out.billing.unit_s = 60;
   out.billing.from_live = true;
   return out;

@@ -6,6 +6,7 @@
 
 #include "runtime/core/base/time.hpp"
 #include "runtime/core/net/credentials/plain_key.hpp"
+#include "runtime/workflow/provider/amounts.hpp"
 
 namespace rille::provider::runpod {
 
@@ -104,7 +105,9 @@ net::ApiOptions options_for(net::Answer (*read)(const net::HttpResponse&)) {
   return out;
 }
 
-Micros micros(double dollars) { return dollars > 0 ? static_cast<Micros>(std::llround(dollars * 1e6)) : 0; }
+Micros micros(double dollars) { return std::max<Micros>(0, amounts::price(dollars)); }
+
+constexpr double port_max = 65'535;
 
 Pod read_pod(const Value& v) {
   Pod out;
@@ -116,11 +119,11 @@ Pod read_pod(const Value& v) {
   if (v["cost"].as_number()) out.micros_per_hour = micros(v.number("cost"));
   if (const Result<std::int64_t> created = parse_utc(v.text("createdAt"))) out.created_wall_us = *created;
   out.address = v["ssh"]["direct"].text("host");
-  out.port = static_cast<int>(v["ssh"]["direct"].integer("port"));
+  out.port = amounts::count(v["ssh"]["direct"].number("port"), port_max);
   for (const Value& port : list_of(v["runtime"]["ports"])) {
     if (!out.address.empty() || port.integer("private") != 22) continue;
     out.address = port.text("ip");
-    out.port = static_cast<int>(port.integer("public"));
+    out.port = amounts::count(port.number("public"), port_max);
   }
   return out;
 }
@@ -159,7 +162,7 @@ Async<std::vector<Sold>> Pods::sold(int count, CancelToken token) {
     Sold sold;
     sold.id = v.text("id");
     sold.name = v.text("name");
-    sold.memory_bytes = v.integer("memory") << 30;
+    sold.memory_bytes = amounts::bytes(v.number("memory"), amounts::gib);
     sold.micros_per_gpu_hour = micros(v["price"].number("secure"));
     if (sold.micros_per_gpu_hour == 0 || v["maxCount"].integer("secure", count) < count) continue;
     for (const Value& center : list_of(v["dataCenters"]))
@@ -185,8 +188,8 @@ Async<Shapes> Pods::shapes(std::vector<int> counts, CancelToken token) {
     for (const int count : counts) {
       const Value& lowest = v[fmt::format("x{}", count)];
       Shape& shape = out[{v.text("id"), count}];
-      shape.vcpus = static_cast<int>(lowest.integer("minVcpu"));
-      shape.memory_bytes = lowest.integer("minMemory") << 30;
+      shape.vcpus = amounts::count(lowest.number("minVcpu"));
+      shape.memory_bytes = amounts::bytes(lowest.number("minMemory"), amounts::gib);
       shape.bid_micros_per_gpu_hour = micros(lowest.number("minimumBidPrice"));
     }
   }

@@ -23,10 +23,13 @@ Error wrong(const std::string& what, std::string hint) {
   return make_error(ErrorKind::config, "slurm: " + what, std::move(hint));
 }
 
-std::int64_t number(const std::string& text) {
+// What a node has at most, so that no sum or product of what sinfo says overflows.
+constexpr std::int64_t gpus_max = 1 << 16, cpus_max = 1 << 20, memory_mib_max = std::int64_t{1} << 32;
+
+std::int64_t number(const std::string& text, std::int64_t most) {
   std::int64_t out = 0;
   std::istringstream(text) >> out;
-  return out;
+  return std::clamp<std::int64_t>(out, 0, most);
 }
 
 constexpr std::string_view reserved = "reserved";  // state of an idle node that only takes jobs of its reservation
@@ -181,7 +184,8 @@ std::map<std::string, int> read_slurm_gres(const std::string& text) {
     if (!part.starts_with("gpu:")) continue;
     const std::size_t colon = part.rfind(':');
     const std::string type = colon > 3 ? part.substr(4, colon - 4) : "";
-    if (const std::int64_t n = number(part.substr(colon + 1)); n > 0) out[type] += static_cast<int>(n);
+    const std::int64_t n = number(part.substr(colon + 1), gpus_max);
+    if (n > 0) out[type] = static_cast<int>(std::min(gpus_max, out[type] + n));
   }
   return out;
 }
@@ -196,13 +200,13 @@ std::vector<SlurmNode> read_slurm_nodes(const std::string& text) {
     node.name = cells[0];
     node.partition = cells[1].ends_with('*') ? cells[1].substr(0, cells[1].size() - 1) : cells[1];
     node.state = cells[2];
-    int allocated = 0, idle = 0, other = 0, total = 0;  // the column is "allocated/idle/other/total"
+    std::int64_t allocated = 0, idle = 0, other = 0, total = 0;  // the column is "allocated/idle/other/total"
     char slash = 0;
     std::istringstream(cells[3]) >> allocated >> slash >> idle >> slash >> other >> slash >> total;
-    node.cpus = total;
-    node.cpus_free = idle;
-    node.memory_mib = number(cells[4]);
-    node.memory_mib_free = node.memory_mib - number(cells[5]);
+    node.cpus = std::clamp<std::int64_t>(total, 0, cpus_max);
+    node.cpus_free = std::clamp<std::int64_t>(idle, 0, cpus_max);
+    node.memory_mib = number(cells[4], memory_mib_max);
+    node.memory_mib_free = node.memory_mib - number(cells[5], memory_mib_max);
     node.gpus = node.gpus_free = read_slurm_gres(cells[6]);
     for (const auto& [type, used] : read_slurm_gres(cells[7]))
       if (const auto found = node.gpus_free.find(type); found != node.gpus_free.end()) found->second -= used;

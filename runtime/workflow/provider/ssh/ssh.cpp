@@ -3,15 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <sstream>
 
 #include "runtime/core/base/id.hpp"
 #include "runtime/core/base/send_by.hpp"
 #include "runtime/core/loop/command.hpp"
 #include "runtime/core/loop/together.hpp"
 #include "runtime/core/store/file.hpp"
-#include "runtime/workflow/provider/gpus.hpp"
 #include "runtime/workflow/provider/outcome.hpp"
+#include "runtime/workflow/provider/ssh/answers.hpp"
 #include "runtime/workflow/provider/ssh/hosts.hpp"
 #include "runtime/workflow/provider/ssh/scripts.hpp"
 
@@ -67,34 +66,6 @@ Error unreachable(const SshHost& host, const CommandResult& result) {
       .with_retry();
 }
 
-struct Probe {
-  std::int64_t at_ms = 0;
-  int cpus = 0, live = 0, gpu_count = 0;
-  std::int64_t memory_bytes = 0, gpu_memory_bytes = 0;
-  std::string gpu;
-};
-
-Probe read_probe(const std::string& text) {
-  Probe out;
-  std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);) {
-    std::istringstream words(line);
-    std::string what;
-    std::int64_t number = 0;
-    words >> what >> number;
-    if (what == "cpus") out.cpus = static_cast<int>(number);
-    if (what == "memory") out.memory_bytes = number << 10;
-    if (what == "live") out.live = static_cast<int>(number);
-    if (what != "gpu") continue;
-    ++out.gpu_count;
-    out.gpu_memory_bytes = number << 20;
-    std::string name;
-    std::getline(words, name);
-    out.gpu = gpu_model(name.substr(std::min(name.find_first_not_of(", "), name.size())));
-  }
-  return out;
-}
-
 class Ssh final : public Provider {
  public:
   Ssh(Loop& loop, std::vector<SshHost> hosts, std::string notes, Traits traits)
@@ -142,7 +113,7 @@ class Ssh final : public Provider {
                      "wait, or release a machine there: rille leases"),
           "create");
     if (!done.ok()) co_return named(script_failed(host, done), "create");
-    RILLE_CO_TRY(std::vector<Machine> machines, read_machines(host, done.out));
+    RILLE_CO_TRY(std::vector<Machine> machines, read_ssh_machines(host, done.out));
     if (machines.empty()) co_return named(script_failed(host, done), "create");
     co_return std::move(machines[0]);
   }
@@ -157,7 +128,7 @@ class Ssh final : public Provider {
     RILLE_CO_TRY(const CommandResult done, co_await run(*host, ssh_scripts::describe, std::move(words), token));
     if (done.status.code == ssh_scripts::not_there) co_return gone;
     if (!done.ok()) co_return named(script_failed(*host, done), "describe");
-    RILLE_CO_TRY(std::vector<Machine> machines, read_machines(*host, done.out));
+    RILLE_CO_TRY(std::vector<Machine> machines, read_ssh_machines(*host, done.out));
     co_return machines.empty() ? gone : std::move(machines[0]);
   }
 
@@ -263,10 +234,9 @@ class Ssh final : public Provider {
       std::vector<std::string> none;
       RILLE_CO_TRY(const CommandResult done, co_await run(host, ssh_scripts::probe, std::move(none), token));
       if (!done.ok()) co_return script_failed(host, done);
-      probes_[i] = read_probe(done.out);
-      probes_[i]->at_ms = now_ms;
+      probes_[i] = Probed{now_ms, read_ssh_probe(done.out)};
     }
-    const Probe& probe = *probes_[i];
+    const SshProbe& probe = probes_[i]->probe;
     Offer offer;
     if (probe.live >= host.slots) co_return offer;
     offer.provider = name_;
@@ -287,38 +257,7 @@ class Ssh final : public Provider {
     std::vector<std::string> none;
     RILLE_CO_TRY(const CommandResult done, co_await run(host, ssh_scripts::list, std::move(none), token));
     if (!done.ok()) co_return script_failed(host, done);
-    co_return read_machines(host, done.out);
-  }
-
-  // Parses the scripts' output: for each instance a line with its directory, machine.json, and possibly notice.json.
-  Result<std::vector<Machine>> read_machines(const SshHost& host, const std::string& text) const {
-    std::vector<Machine> out;
-    std::istringstream lines(text);
-    std::string directory;
-    for (std::string line; std::getline(lines, line);) {
-      if (line.empty()) continue;
-      if (line[0] == '/') {
-        directory = line;
-        continue;
-      }
-      RILLE_TRY(const Value file, Value::from_json(line));
-      if (!out.empty() && out.back().channel.directory == directory) {
-        out.back().notice_wall_us = file.integer("deadline_wall_us");
-        continue;
-      }
-      Machine m;
-      m.id = file.text("id");
-      m.state = file.boolean("terminating") ? MachineState::terminating : MachineState::live;
-      m.tag = file.text("tag");
-      m.created_wall_us = file.integer("created_wall_us");
-      m.expires_wall_us = file.integer("expires_wall_us");
-      m.channel.argv_prefix = host.prefix();
-      m.channel.quoted = true;
-      m.channel.directory = directory;
-      m.details.set("host", host.address).set("directory", directory);
-      out.push_back(std::move(m));
-    }
-    return out;
+    co_return read_ssh_machines(host, done.out);
   }
 
   // The error of a failed script. A missing program is not retryable: the next attempt would fail as well.
@@ -344,10 +283,15 @@ class Ssh final : public Provider {
     return error;
   }
 
+  struct Probed {
+    std::int64_t at_ms = 0;
+    SshProbe probe;
+  };
+
   Loop& loop_;
   std::vector<SshHost> hosts_;
   std::string notes_;
-  std::vector<std::optional<Probe>> probes_;
+  std::vector<std::optional<Probed>> probes_;
   Traits traits_;
   std::string name_ = "ssh";
 };

@@ -9,6 +9,7 @@
 #include "runtime/core/base/plain_json.hpp"
 #include "runtime/core/base/time.hpp"
 #include "runtime/core/net/sign/tencent.hpp"
+#include "runtime/workflow/provider/amounts.hpp"
 #include "runtime/workflow/provider/cloud/prices.hpp"
 #include "runtime/workflow/provider/gpus.hpp"
 
@@ -126,7 +127,7 @@ Async<> Cvm::learn_gpus(std::string zone, CancelToken token) {
     Gpus& one = gpus_[v.text("InstanceType")];
     one.count = v.number("GpuCount");
     one.model = gpu_model(v.text("GpuType"));
-    one.memory_bytes = static_cast<std::int64_t>(v.number("GpuMemory") * 1073741824.0);  // GpuMemory is in GiB
+    one.memory_bytes = amounts::bytes(v.number("GpuMemory"), amounts::gib);  // GpuMemory is in GiB
   }
   gpus_at_us_ = api_.now_us();
   co_return success();
@@ -137,7 +138,7 @@ bool Cvm::read_gpus(const Value& row, Offer& offer) const {
   const Gpus told = at == gpus_.end() ? Gpus() : at->second;
   const double count = row.number("GpuCount", told.count);
   if (count > 0 && count < 1) return false;
-  offer.gpu_count = static_cast<int>(count);
+  offer.gpu_count = amounts::count(count);
   if (offer.gpu_count == 0) return true;
   const std::string family = row.text("InstanceFamily");
   const auto known =
@@ -171,8 +172,8 @@ Async<std::vector<Offer>> Cvm::sold(std::string zone, bool spot, CancelToken tok
     }
     Offer offer;
     offer.id = v.text("InstanceType");
-    offer.vcpus = static_cast<int>(v.integer("Cpu"));
-    offer.memory_bytes = v.integer("Memory") << 30;
+    offer.vcpus = amounts::count(v.number("Cpu"));
+    offer.memory_bytes = amounts::bytes(v.number("Memory"), amounts::gib);
     if (!read_gpus(v, offer)) continue;
     offer.price_micros_per_hour = hourly_of(v["Price"]);
     if (offer.price_micros_per_hour == price_unknown) continue;

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "runtime/core/net/credentials/plain_key.hpp"
+#include "runtime/workflow/provider/amounts.hpp"
 #include "runtime/workflow/provider/gpus.hpp"
 
 namespace rille::provider::vast {
@@ -50,11 +51,13 @@ constexpr Known known[] = {
 };
 
 Value rule(const char* how, Value what) { return Value().set(how, std::move(what)); }
-Micros micros(double dollars) { return static_cast<Micros>(std::llround(dollars * 1e6)); }
+Micros micros(double dollars) { return std::max<Micros>(0, amounts::price(dollars)); }
 
 // The text of an id, which is a number in Vast's JSON; "": not an id.
 std::string id_of(const Value& v) {
-  return v.as_number() && *v.as_number() > 0 ? std::to_string(static_cast<std::int64_t>(*v.as_number())) : "";
+  return v.as_number() && *v.as_number() > 0 && *v.as_number() < 9e15
+             ? std::to_string(static_cast<std::int64_t>(*v.as_number()))
+             : "";
 }
 
 Value search_of(const OfferQuery& query) {
@@ -82,10 +85,10 @@ std::optional<Offer> read_ask(const Value& v, bool spot) {
   Offer out;
   out.id = id_of(v["id"]);
   out.gpu = gpu_model(v.text("gpu_name"));
-  out.gpu_count = static_cast<int>(v.integer("num_gpus"));
-  out.gpu_memory_bytes = v.integer("gpu_ram") << 20;
-  out.vcpus = static_cast<int>(v.number("cpu_cores_effective"));
-  out.memory_bytes = v.integer("cpu_ram") << 20;
+  out.gpu_count = amounts::count(v.number("num_gpus"));
+  out.gpu_memory_bytes = amounts::bytes(v.number("gpu_ram"), amounts::mib);
+  out.vcpus = amounts::count(v.number("cpu_cores_effective"));
+  out.memory_bytes = amounts::bytes(v.number("cpu_ram"), amounts::mib);
   out.region = v.text("geolocation");
   const double price = spot ? v.number("min_bid", v.number("dph_total")) : v.number("dph_total");
   out.price_micros_per_hour = micros(price);
@@ -93,7 +96,7 @@ std::optional<Offer> read_ask(const Value& v, bool spot) {
   if (out.gpu_count > 1 && v.text("gpu_name").find("SXM") != std::string::npos) out.interconnect = "nvlink";
   if (const double cuda = v.number("cuda_max_good"); cuda > 0) out.cuda_max = fmt::format("{:.1f}", cuda);
   out.driver = v.text("driver_version");
-  out.disk_bytes_max = static_cast<std::int64_t>(v.number("disk_space") * 1e9);
+  out.disk_bytes_max = amounts::bytes(v.number("disk_space"), 1e9);
   out.disk_micros_per_gb_hour = micros(v.number("storage_cost") / hours_per_month);
   if (out.id.empty() || out.gpu_count < 1 || out.region.empty() || out.region.find('/') != std::string::npos ||
       !(price > 0))
@@ -110,7 +113,7 @@ Instance read_instance(const Value& v) {
   out.type = fmt::format("{} x{}", v.text("gpu_name"), v.integer("num_gpus", 1));
   out.stopped = v.text("cur_state") == "stopped" && v.text("next_state") == "stopped";
   out.outbid = out.stopped && v.text("intended_status") == "stopped" && v.boolean("is_bid");
-  out.created_wall_us = micros(v.number("start_date"));
+  out.created_wall_us = amounts::wall_us(v.number("start_date"));
   // Use the price without the disk if Vast returns it (dph_base), since Rille counts the disk's price separately.
   const char* const price = v["dph_base"].as_number() ? "dph_base" : "dph_total";
   if (v[price].as_number()) out.micros_per_hour = micros(v.number(price));
