@@ -51,7 +51,9 @@ end
 local function co_resume(co, ...)
   check_stack()
   if type(co) == "thread" and status(co) == "suspended" then
-    if waits[co] or type(parents[co]) == "boolean" then return false, "cannot resume a coroutine that waits in a fiber" end
+    if waits[co] or type(parents[co]) == "boolean" then
+      return false, "cannot resume a coroutine that waits in a fiber"
+    end
     parents[co] = running()
   end
   return pass(co, resume(co, ...))
