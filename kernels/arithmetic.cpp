@@ -91,7 +91,7 @@ static bool divisor_fits(const Call& c, const char* name) {
     const View* const views[1] = {&b};
     const auto nest = make_nest<1>(views);
     RILLE_NUMBERS(b.dtype, {
-      for_rows(nest, [&](const int64_t* at, int64_t n) {
+      for_rows(c, nest, [&](const int64_t* at, int64_t n) {
         bool mine = false;
         for (int64_t i = 0; i < n; ++i) mine = mine || b.ptr<T>()[at[0] + i * nest.inner_stride[0]] == T(0);
         if (mine) __atomic_store_n(&zero, true, __ATOMIC_RELAXED);
@@ -118,7 +118,7 @@ struct F_axpy {
 };
 void axpy(const Call& c) {
   const View* const views[3] = {&c.out[0], &c.in[0], &c.out[0]};
-  walk<3>(views, RILLE_PICK(row2, F_axpy, c.out[0].dtype, T), c.attrs->f);
+  walk<3>(c, views, RILLE_PICK(row2, F_axpy, c.out[0].dtype, T), c.attrs->f);
 }
 
 void scale(const Call& c) {
@@ -129,7 +129,7 @@ void scale(const Call& c) {
   for (int d = 0; d < scalar.strides.n; ++d) scalar.strides[d] = 0;
   scalar.data = &number;
   const View* const views[3] = {&c.out[0], c.n_in ? &c.in[0] : &scalar, &c.out[0]};
-  walk<3>(views, RILLE_PICK(row2, F_mul, c.out[0].dtype, T), c.attrs->f);
+  walk<3>(c, views, RILLE_PICK(row2, F_mul, c.out[0].dtype, T), c.attrs->f);
 }
 
 // numbers[0] and numbers[1] are the bounds of clamp.

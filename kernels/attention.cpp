@@ -162,7 +162,7 @@ static void forward_pair(const Call& c, int64_t pair, T* memory) {
   const Forward<T> at(memory, s, deep, wide);
   turn_rows(rows_of(c.in[1], pair), s, at.k, deep, at.turned);
   load_rows(rows_of(c.in[2], pair), s, s, at.v, wide);
-  for (int64_t first = 0; first < t; first += block) {
+  for (int64_t first = 0; first < t && !c.stopped(); first += block) {
     const Seen seen{first, least(block, t - first), t, s, c.attrs->i[0] == 1};
     load_rows(q.from(first), seen.rows, block, at.q, deep);
     for (int64_t i = 0; i < seen.rows * deep; ++i) at.q[i] *= T(c.attrs->f[0]);
@@ -186,7 +186,8 @@ static void for_pairs(const Call& c, const View& q, int64_t scratch_each, const 
     return c.fail("attention: no memory for %lld scores\nwork on smaller tensors or batches, or free tensors",
                   (long long)scratch_each);
 #pragma omp parallel for schedule(static) if (pairs > 1)
-  for (int64_t pair = 0; pair < pairs; ++pair) f(pair, scratch + omp_get_thread_num() * scratch_each);
+  for (int64_t pair = 0; pair < pairs; ++pair)
+    if (!c.stopped()) f(pair, scratch + omp_get_thread_num() * scratch_each);
 }
 
 // Attention for few queries: reads keys and values once, in place, without tiles.
@@ -278,7 +279,7 @@ static void backward_pair(const Call& c, int64_t pair, T* memory) {
     load_rows(k.from(first), least(block, s - first), block, at.k + first * deep, deep);
     turn(at.k + first * deep, deep, deep, block, at.turned_k + first * deep);
   }
-  for (int64_t first = (t - 1) / block * block; first >= 0; first -= block) {
+  for (int64_t first = (t - 1) / block * block; first >= 0 && !c.stopped(); first -= block) {
     const Seen seen{first, least(block, t - first), t, s, c.attrs->i[0] == 1};
     const bool adds = first + seen.rows < t;
     load_rows(q.from(first), seen.rows, block, at.q, deep);

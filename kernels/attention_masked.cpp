@@ -57,7 +57,7 @@ static bool forward_head(const Call& c, const Head& a, Matrix<T> q, Matrix<T> k,
   const auto o = head_of<T>(c.out[0], a.b, a.h);
   const int64_t e = c.in[2].shape[3];
   T* lse = c.out[1].ptr<T>() + (a.b * a.q.shape[1] + a.h) * a.t;
-  for (int64_t first = 0; first < a.t; first += block) {
+  for (int64_t first = 0; first < a.t && !c.stopped(); first += block) {
     const int64_t rows = a.t - first < block ? a.t - first : block, keys = a.keys_of(first + rows - 1);
     if (keys && !gemm(false, true, rows, keys, a.d, T(c.attrs->f[0]), q.data + first * q.stride, q.stride, k.data,
                       k.stride, T(0), scores, keys))
@@ -115,7 +115,7 @@ static bool backward_head(const Call& c, const Head& a, Matrix<T> k, Matrix<T> v
   const int64_t e = c.in[3].shape[3];
   const T scale = T(c.attrs->f[0]), *lse = c.in[7].ptr<T>() + (a.b * a.q.shape[1] + a.h) * a.t;
   bool ok = true;
-  for (int64_t first = 0; first < a.t; first += block) {
+  for (int64_t first = 0; first < a.t && !c.stopped(); first += block) {
     const int64_t rows = a.t - first < block ? a.t - first : block, keys = a.keys_of(first + rows - 1);
     const T *g = go.data + first * go.stride, *x = q.data + first * q.stride;
     if (keys == 0) {

@@ -39,7 +39,7 @@ static void forward(const Call& c) {
   const View& x = c.in[0];
   const int64_t batch = x.shape[0], channels = x.shape[1], s = x.shape[2];
   const double count = double(batch * s);
-  for_share(channels, batch * s * 3, [&](int64_t begin, int64_t end) {
+  for_stoppable(c, channels, batch * s * 3, [&](int64_t begin, int64_t end) {
     for (int64_t k = begin; k < end; ++k) {
       double sum = 0, squares = 0;
       for (int64_t n = 0; n < batch; ++n) sum += plane_sum(x.ptr<T>() + (n * channels + k) * s, s);
@@ -67,7 +67,7 @@ static void backward(const Call& c) {
   const View& x = c.in[1];
   const int64_t batch = x.shape[0], channels = x.shape[1], s = x.shape[2];
   const double count = double(batch * s);
-  for_share(channels, batch * s * 4, [&](int64_t begin, int64_t end) {
+  for_stoppable(c, channels, batch * s * 4, [&](int64_t begin, int64_t end) {
     for (int64_t k = begin; k < end; ++k) {
       const T mean = c.in[3].ptr<T>()[k], rstd = T(1) / vsqrt(c.in[4].ptr<T>()[k] + T(c.attrs->f[0]));
       double sum = 0, product = 0;

@@ -1,8 +1,9 @@
 // A Call is the argument of every kernel. A kernel is `void name(const Call&)`: it reads c.in[], writes c.out[], takes
 // plain numbers from c.attrs, and reports bad data (a label out of range) with c.fail(). The caller has checked shapes
 // and types. Scratch memory comes from c.lane, so that a replayed plan allocates nothing. All calls of a process run on
-// one thread, the lane, one at a time; a kernel may use OpenMP threads inside. Kernel files include only C headers and
-// this header: a std:: template compiled for AVX-512 could replace the generic copy at link time.
+// one thread, the lane, one at a time; a kernel may use OpenMP threads inside. A kernel that may take more than some
+// milliseconds looks at stopped() and returns early if it is true. Kernel files include only C headers and this header:
+// a std:: template compiled for AVX-512 could replace the generic copy at link time.
 #pragma once
 
 #include <cstddef>
@@ -71,6 +72,17 @@ struct RandomKey {
 
 class GemmCache;  // defined in kernels/gemm.hpp
 
+// How another thread ends a call before its work is done: it increases *count. The call was asked for when the count
+// was `asked`. No count: the call runs to its end. A library's call cannot be ended: one with more multiplications than
+// `parts_above` for each thread is to be computed in parts. 0: none is.
+struct StopSign {
+  const std::uint64_t* count = nullptr;
+  std::uint64_t asked = 0;
+  double parts_above = 0;
+};
+// About half a second. It is so high because each part prepares one of its operands again.
+inline constexpr double parts_above_usual = 0x1p35;
+
 // Memory and library objects that the lane keeps between calls. Not thread-safe: one per lane.
 class LaneState {
  public:
@@ -80,9 +92,10 @@ class LaneState {
   LaneState& operator=(const LaneState&) = delete;
   // Returns scratch memory of at least `bytes`, 64-byte aligned, valid until the kernel returns; nullptr: out of
   // memory. A kernel call may ask once. The buffer grows and is kept.
-  void* scratch(std::size_t bytes);
+  void* scratch(std::size_t bytes);  // also nullptr: it would have to grow by more than may_grow allows
   // Like scratch(), in a separate buffer for widened(), because the kernel that widened() runs may use scratch().
   void* staging(std::size_t bytes);
+  void may_grow(std::int64_t bytes) { growth_ = bytes; }  // most bytes by which the next call may enlarge its scratch
   GemmCache& gemms() { return *gemms_; }
   // An object that a library prepares once and reuses. The kernel that uses it creates it; null before.
   struct Prepared {
@@ -90,16 +103,32 @@ class LaneState {
   };
   enum class Library { convolution, fourier, count };
   Prepared*& prepared(Library l) { return prepared_[int(l)]; }
+  // The sign of the calls that follow. cut_short: a kernel has seen it since, so its outputs are half written.
+  void heed(const StopSign& sign) {
+    sign_ = sign;
+    cut_short_ = false;
+  }
+  bool cut_short() const { return cut_short_; }
+  // Kernels that may run long ask by Call::stopped(), every 0.1 ms or so; from any thread of the call.
+  __attribute__((always_inline)) bool stopped() {
+    if (!sign_.count || __atomic_load_n(sign_.count, __ATOMIC_RELAXED) == sign_.asked) return false;
+    __atomic_store_n(&cut_short_, true, __ATOMIC_RELAXED);
+    return true;
+  }
+  double parts_above() const { return sign_.parts_above; }
 
  private:
   struct Block {
     void* data = nullptr;
     std::size_t bytes = 0;
   };
-  static void* grown(Block& block, std::size_t bytes);
+  void* grown(Block& block, std::size_t bytes) const;
   Block scratch_, staging_;
+  std::int64_t growth_ = INT64_MAX;
   GemmCache* gemms_;
   Prepared* prepared_[int(Library::count)] = {};
+  StopSign sign_;
+  bool cut_short_ = false;
 };
 
 struct Call;
@@ -126,6 +155,7 @@ struct Call {
   RowAnswer* rows = nullptr;  // if set, an element-wise kernel does not run but stores its row function here
   static constexpr std::size_t error_bytes = 800;
   void fail(const char* format, ...) const __attribute__((format(printf, 2, 3)));  // keeps the first message only
+  __attribute__((always_inline)) bool stopped() const { return lane && lane->stopped(); }  // the kernel must return
 };
 
 using Kernel = void (*)(const Call&);

@@ -79,7 +79,7 @@ void where(const Call& c) {
   if (asked(c, row, true)) return;
   const View* const views[4] = {&c.in[0], &c.in[1], &c.in[2], &c.out[0]};
   const auto nest = make_nest<4>(views);
-  for_rows(nest, [&](const int64_t* at, int64_t n) {
+  for_rows(c, nest, [&](const int64_t* at, int64_t n) {
     char* p[4];
     for (int k = 0; k < 4; ++k) p[k] = views[k]->ptr<char>() + at[k] * int64_t(size_bytes(views[k]->dtype));
     row(p, nest.inner_stride, n, nullptr);

@@ -94,10 +94,10 @@ static Row half_cast_row(DType from, DType to) {
 }
 
 // Runs a row function that takes half types without widening.
-static void walk_raw(const View& in, const View& out, Row row) {
+static void walk_raw(const Call& c, const View& in, const View& out, Row row) {
   const View* const views[2] = {&in, &out};
   const auto nest = make_nest<2>(views);
-  for_rows(nest, [&](const int64_t* at, int64_t n) {
+  for_rows(c, nest, [&](const int64_t* at, int64_t n) {
     char* p[2] = {in.ptr<char>() + at[0] * int64_t(size_bytes(in.dtype)),
                   out.ptr<char>() + at[1] * int64_t(size_bytes(out.dtype))};
     row(p, nest.inner_stride, n, nullptr);
@@ -107,7 +107,7 @@ static void walk_raw(const View& in, const View& out, Row row) {
 // For a transposing copy, whose input and output are contiguous along different dimensions: copies squares through a
 // small buffer, so that each cache line is read and written once.
 template <class T>
-static bool copy_turned(const View& in, const View& out) {
+static bool copy_turned(const Call& c, const View& in, const View& out) {
   static constexpr int64_t side = 32;
   int a = -1, b = -1;  // the contiguous dimensions: a of the output, b of the input
   for (int d = 0; d < in.shape.n; ++d) {
@@ -119,7 +119,7 @@ static bool copy_turned(const View& in, const View& out) {
   const int64_t n_a = in.shape[a], n_b = in.shape[b], squares_a = (n_a + side - 1) / side;
   const int64_t squares = squares_a * ((n_b + side - 1) / side);
   const int64_t rest = in.count() / (n_a * n_b);
-  for_share(rest * squares, side * side, [&](int64_t begin, int64_t end) {
+  for_stoppable(c, rest * squares, side * side, [&](int64_t begin, int64_t end) {
     T turned[side][side];
     for (int64_t u = begin; u < end; ++u) {
       int64_t from = 0, to = 0, other = u / squares;
@@ -141,42 +141,43 @@ static bool copy_turned(const View& in, const View& out) {
   return true;
 }
 
-static void copy_view(const View& in, const View& out) {
+static void copy_view(const Call& c, const View& in, const View& out) {
   if (in.dtype != out.dtype) {
-    if (const Row row = half_cast_row(in.dtype, out.dtype)) return walk_raw(in, out, row);
+    if (const Row row = half_cast_row(in.dtype, out.dtype)) return walk_raw(c, in, out, row);
     const View* const views[2] = {&in, &out};
-    return walk<2>(views, cast_row(in.dtype, out.dtype), nullptr);
+    return walk<2>(c, views, cast_row(in.dtype, out.dtype), nullptr);
   }
   View x = in, y = out;  // only bytes move, so use an integer type of that size
   const size_t size = size_bytes(in.dtype);
   x.dtype = y.dtype = size == 8 ? DType::i64 : size == 4 ? DType::i32 : size == 1 ? DType::u8 : in.dtype;
-  if (size == 8   ? copy_turned<uint64_t>(x, y)
-      : size == 4 ? copy_turned<uint32_t>(x, y)
-      : size == 2 ? copy_turned<uint16_t>(x, y)
-                  : copy_turned<uint8_t>(x, y))
+  if (size == 8   ? copy_turned<uint64_t>(c, x, y)
+      : size == 4 ? copy_turned<uint32_t>(c, x, y)
+      : size == 2 ? copy_turned<uint16_t>(c, x, y)
+                  : copy_turned<uint8_t>(c, x, y))
     return;
   const View* const views[2] = {&x, &y};
   if (size != 2)
-    return walk<2>(views,
+    return walk<2>(c, views,
                    size == 8   ? &copy_row<uint64_t>
                    : size == 4 ? &copy_row<uint32_t>
                                : &copy_row<uint8_t>,
                    nullptr);
-  walk_raw(x, y, &copy_row<uint16_t>);
+  walk_raw(c, x, y, &copy_row<uint16_t>);
 }
 
 // out[0] = in[0], with any strides (0 broadcasts) and any pair of types
 void copy(const Call& c) {
   const Row half = half_cast_row(c.in[0].dtype, c.out[0].dtype);
-  if (!asked(c, half ? half : cast_row(c.in[0].dtype, c.out[0].dtype), half != nullptr)) copy_view(c.in[0], c.out[0]);
+  if (!asked(c, half ? half : cast_row(c.in[0].dtype, c.out[0].dtype), half != nullptr))
+    copy_view(c, c.in[0], c.out[0]);
 }
 
 template <class T>
-static void fill_sized(const View& out, T value) {
+static void fill_sized(const Call& c, const View& out, T value) {
   const View* const views[1] = {&out};
   const auto nest = make_nest<1>(views);
   T* o = out.ptr<T>();
-  for_rows(nest, [&](const int64_t* at, int64_t n) {
+  for_rows(c, nest, [&](const int64_t* at, int64_t n) {
     const int64_t s = nest.inner_stride[0];
     if (s == 1)
       for (int64_t k = 0; k < n; ++k) o[at[0] + k] = value;
@@ -185,33 +186,35 @@ static void fill_sized(const View& out, T value) {
   });
 }
 
-static void fill_view(const View& out, double f, int64_t i) {
+static void fill_view(const Call& c, const View& out, double f, int64_t i) {
   switch (out.dtype) {
-    case DType::boolean: return fill_sized(out, uint8_t(i != 0));
+    case DType::boolean: return fill_sized(c, out, uint8_t(i != 0));
     case DType::u8:
-    case DType::i8: return fill_sized(out, uint8_t(i));
-    case DType::i32: return fill_sized(out, uint32_t(i));
-    case DType::i64: return fill_sized(out, uint64_t(i));
-    case DType::f16: return fill_sized(out, to_f16(float(f)));
-    case DType::bf16: return fill_sized(out, to_bf16(float(f)));
-    case DType::f32: return fill_sized(out, float_to_bits(float(f)));
+    case DType::i8: return fill_sized(c, out, uint8_t(i));
+    case DType::i32: return fill_sized(c, out, uint32_t(i));
+    case DType::i64: return fill_sized(c, out, uint64_t(i));
+    case DType::f16: return fill_sized(c, out, to_f16(float(f)));
+    case DType::bf16: return fill_sized(c, out, to_bf16(float(f)));
+    case DType::f32: return fill_sized(c, out, float_to_bits(float(f)));
     case DType::f64: {
       uint64_t bits;
       memcpy(&bits, &f, 8);
-      return fill_sized(out, bits);
+      return fill_sized(c, out, bits);
     }
   }
 }
 
 // out[0] = attrs.f[0], or attrs.i[0] for integers; any strides
-void fill(const Call& c) { fill_view(c.out[0], c.attrs->f[0], c.attrs->i[0]); }
+void fill(const Call& c) { fill_view(c, c.out[0], c.attrs->f[0], c.attrs->i[0]); }
 
 // out[0][i] = attrs.f[0] + i * attrs.f[1]
 void arange(const Call& c) {
   const double start = c.attrs->f[0], step = c.attrs->f[1];
   RILLE_NUMBERS(c.out[0].dtype, {
     T* o = c.out[0].ptr<T>();
-    for (int64_t i = 0, n = c.out[0].count(); i < n; ++i) o[i] = T(start + double(i) * step);
+    for_stoppable(c, c.out[0].count(), 1, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) o[i] = T(start + double(i) * step);
+    });
   });
 }
 
@@ -228,7 +231,7 @@ void cat(const Call& c) {
   const int dim = int(c.attrs->i[0]);
   int64_t start = 0;
   for (int k = 0; k < c.n_in; ++k) {
-    copy_view(c.in[k], window(c.out[0], dim, start, c.in[k].shape[dim]));
+    copy_view(c, c.in[k], window(c.out[0], dim, start, c.in[k].shape[dim]));
     start += c.in[k].shape[dim];
   }
 }
@@ -237,9 +240,9 @@ void cat(const Call& c) {
 void pad(const Call& c) {
   const int dim = int(c.attrs->i[0]);
   const int64_t start = c.attrs->i[1], length = c.in[0].shape[dim], size = c.out[0].shape[dim];
-  fill_view(window(c.out[0], dim, 0, start), 0, 0);
-  copy_view(c.in[0], window(c.out[0], dim, start, length));
-  fill_view(window(c.out[0], dim, start + length, size - start - length), 0, 0);
+  fill_view(c, window(c.out[0], dim, 0, start), 0, 0);
+  copy_view(c, c.in[0], window(c.out[0], dim, start, length));
+  fill_view(c, window(c.out[0], dim, start + length, size - start - length), 0, 0);
 }
 
 }  // namespace rille::kernels::RILLE_ISA

@@ -42,7 +42,7 @@ static void forward(const Call& c) {
   if (!losses && rows)
     return c.fail("cross_entropy: no memory for %lld losses\nwork on smaller tensors or batches, or free tensors",
                   (long long)rows);
-  for_share(rows, n * 4, [&](int64_t begin, int64_t end) {
+  for_stoppable(c, rows, n * 4, [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
       const T* row = x.ptr<T>() + r * n;
       const T m = row_max(row, n), rest = vlog(row_exp_sum(row, n, m));
@@ -65,7 +65,7 @@ static void backward(const Call& c) {
   const T g = *c.in[0].ptr<T>() / T(counted_rows(labels, rows, ignore));
   const T smooth = T(c.attrs->f[0]), every = smooth / T(n);
   const T* parts = c.in[3].ptr<T>();
-  for_share(rows, n * 4, [&](int64_t begin, int64_t end) {
+  for_stoppable(c, rows, n * 4, [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
       const T* row = x.ptr<T>() + r * n;
       T* o = c.out[0].ptr<T>() + r * n;

@@ -22,7 +22,7 @@ void embedding(const Call& c) {
           (long long)id, (long long)i, (long long)n - 1);
   }
   const size_t bytes = size_t(width) * size_bytes(weight.dtype);
-  for_share(rows, width, [&](int64_t begin, int64_t end) {
+  for_stoppable(c, rows, width, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i)
       memcpy(c.out[0].ptr<char>() + size_t(i) * bytes, weight.ptr<char>() + size_t(id_at(ids, i)) * bytes, bytes);
   });
@@ -35,6 +35,7 @@ void embedding_grad(const Call& c) {
   RILLE_FLOATS(out.dtype, for_share(n, width + rows, [&](int64_t begin, int64_t end) {
                  memset(out.ptr<T>() + begin * width, 0, size_t((end - begin) * width) * sizeof(T));
                  for (int64_t i = 0; i < rows; ++i) {
+                   if (i % 4096 == 0 && c.stopped()) return;
                    const int64_t id = id_at(ids, i);
                    if (id < begin || id >= end) continue;
                    T* o = out.ptr<T>() + id * width;
@@ -51,7 +52,7 @@ static void add_rows(const Call& c, int32_t* next, const int32_t* first) {
   const View &g = c.in[1], &ids = c.in[2], &out = c.out[0];
   const int64_t rows = ids.count(), width = out.shape[1];
   constexpr int64_t columns = 256;
-  for_share(rows, width, [&](int64_t begin, int64_t end) {
+  for_stoppable(c, rows, width, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       if (first[id_at(ids, i)] != i) continue;
       T* o = out.ptr<T>() + id_at(ids, i) * width;
@@ -85,7 +86,7 @@ void embedding_add(const Call& c) {
   int32_t* const next = first + n;
   if (out.data != base.data) {
     const int64_t row = out.shape[1] * size_bytes(out.dtype);
-    for_share(n, row, [&](int64_t begin, int64_t end) {
+    for_stoppable(c, n, row, [&](int64_t begin, int64_t end) {
       memcpy(out.ptr<char>() + begin * row, base.ptr<char>() + begin * row, size_t((end - begin) * row));
     });
   }

@@ -31,7 +31,7 @@ void fused(const Call& c) {
   for (int k = 0; k < outside; ++k) views[k] = k < c.n_in ? &c.in[k] : &c.out[k - c.n_in];
   const auto nest = make_nest<most>(views, outside);
   for_rows(
-      nest,
+      c, nest,
       [&](const int64_t* at, int64_t n) {
         alignas(64) char memory[Fused::most_pieces][Fused::piece * 8];
         char* place[most + Fused::most_pieces];

@@ -31,7 +31,7 @@ static void forward_row(const T* x, const T* w, const T* b, T* y, int64_t n, T e
 void layer_norm(const Call& c) {
   const View& x = c.in[0];
   const int64_t n = x.shape[x.shape.n - 1], rows = n ? x.count() / n : 0;
-  RILLE_FLOATS(x.dtype, for_share(rows, n * 4, [&](int64_t begin, int64_t end) {
+  RILLE_FLOATS(x.dtype, for_stoppable(c, rows, n * 4, [&](int64_t begin, int64_t end) {
                  for (int64_t r = begin; r < end; ++r) {
                    forward_row(x.ptr<T>() + r * n, c.in[1].ptr<T>(), c.in[2].ptr<T>(), c.out[0].ptr<T>() + r * n, n,
                                T(c.attrs->f[0]), c.out[1].ptr<T>() + r, c.out[2].ptr<T>() + r);
@@ -69,7 +69,7 @@ static void backward(const Call& c) {
   if (!partial && blocks)
     return c.fail("layer_norm: no memory for %lld partial sums\nwork on smaller tensors or batches, or free tensors",
                   (long long)blocks);
-  for_share(blocks, per_block * n, [&](int64_t begin, int64_t end) {
+  for_stoppable(c, blocks, per_block * n, [&](int64_t begin, int64_t end) {
     for (int64_t k = begin; k < end; ++k) {
       T *dw = partial + k * 2 * n, *db = dw + n;
       for (int64_t i = 0; i < 2 * n; ++i) dw[i] = 0;

@@ -17,6 +17,8 @@ namespace rille::kernels::RILLE_SPACE {
 
 static constexpr int64_t parallel_grain = 16384;  // below this many elements one thread is faster than two
 static constexpr int64_t row_chunk = 4096;        // longer rows are cut into pieces of this many elements
+static constexpr int64_t look_rows = 64;          // a thread looks at Call::stopped() before each 64th row
+static constexpr int64_t look_elements = 262144;  // or before so many elements
 
 // Up to N views of the same shape that a loop visits together.
 template <int N>
@@ -60,9 +62,9 @@ static inline Nest<N> make_nest(const View* const (&v)[N], int n = N) {
 }
 
 // Calls row(offsets of the N operands in elements, number of elements). The cut into rows does not depend on the thread
-// count.
+// count. Ends early if the call is stopped.
 template <int N, class Row>
-static inline void for_rows(const Nest<N>& nest, const Row& row, int n_operands = N) {
+static inline void for_rows(const Call& c, const Nest<N>& nest, const Row& row, int n_operands = N) {
   const int64_t pieces = (nest.inner + row_chunk - 1) / row_chunk, units = nest.outer * pieces;
 #pragma omp parallel if (nest.outer * nest.inner > parallel_grain)
   {
@@ -76,6 +78,7 @@ static inline void for_rows(const Nest<N>& nest, const Row& row, int n_operands 
     }
     int64_t piece = pieces ? begin % pieces : 0;
     for (int64_t u = begin; u < end; ++u) {
+      if ((u - begin) % look_rows == 0 && c.stopped()) break;
       const int64_t first = piece * row_chunk;
       const int64_t n = nest.inner - first < row_chunk ? nest.inner - first : row_chunk;
       int64_t at[N];
@@ -103,6 +106,16 @@ static void for_share(int64_t n, int64_t cost, const Body& body) {
     const int64_t begin = n * me / threads, end = n * (me + 1) / threads;
     if (begin < end) body(begin, end);
   }
+}
+
+// Like for_share, but a thread takes its share in pieces, and ends early if the call is stopped. Not for a body that
+// begins with work for the whole operation.
+template <class Body>
+static void for_stoppable(const Call& c, int64_t n, int64_t cost, const Body& body) {
+  const int64_t step = cost < look_elements ? look_elements / (cost > 0 ? cost : 1) : 1;
+  for_share(n, cost, [&](int64_t begin, int64_t end) {
+    for (int64_t at = begin; at < end && !c.stopped(); at += step) body(at, end - at < step ? end : at + step);
+  });
 }
 
 }  // namespace rille::kernels::RILLE_SPACE

@@ -27,7 +27,7 @@ static inline Span span(const Attrs& a, int axis, int64_t at, int64_t size, int6
 template <class F>
 static void each_window(const Call& c, const View& image, const View& pooled, const F& each) {
   const int64_t h = image.shape[2], w = image.shape[3], oh = pooled.shape[2], ow = pooled.shape[3];
-  for_share(image.shape[0] * image.shape[1], h * w * 4, [&](int64_t begin, int64_t end) {
+  for_stoppable(c, image.shape[0] * image.shape[1], h * w * 4, [&](int64_t begin, int64_t end) {
     for (int64_t p = begin; p < end; ++p)
       for (int64_t i = 0; i < oh; ++i) {
         const Span rows = span(*c.attrs, 0, i, h, oh);
@@ -63,7 +63,7 @@ static void max_pool_grad_as(const Call& c) {
   clear<T>(c.out[0]);
   const View &dx = c.out[0], &g = c.in[0];
   const int64_t plane = dx.shape[2] * dx.shape[3], each = g.shape[2] * g.shape[3];
-  for_share(dx.shape[0] * dx.shape[1], plane, [&](int64_t begin, int64_t end) {
+  for_stoppable(c, dx.shape[0] * dx.shape[1], plane, [&](int64_t begin, int64_t end) {
     for (int64_t o = begin * each; o < end * each; ++o)
       dx.ptr<T>()[o / each * plane + c.in[1].ptr<int32_t>()[o]] += g.ptr<T>()[o];
   });

@@ -50,7 +50,7 @@ static void philox_blocks(const RandomKey& key, uint64_t first, Drawn& d) {
 // Sets out[position] = value(word index, words, position) for each position in [0, n).
 template <class T, class F>
 static void draw(const Call& c, T* out, int64_t n, const F& f) {
-  for_share((n + 4 * together - 1) / (4 * together), 4 * together, [&](int64_t begin, int64_t end) {
+  for_stoppable(c, (n + 4 * together - 1) / (4 * together), 4 * together, [&](int64_t begin, int64_t end) {
     for (int64_t g = begin; g < end; ++g) {
       Drawn d;
       philox_blocks(c.random, uint64_t(g * together), d);
@@ -76,7 +76,7 @@ void uniform(const Call& c) {
 
 // Words (0, 1) give two numbers and words (2, 3) two more (Box and Muller). 1 - u is never zero.
 static void normal_floats(const Call& c, float* out, int64_t n) {
-  for_share((n + 4 * together - 1) / (4 * together), 16 * together, [&](int64_t begin, int64_t end) {
+  for_stoppable(c, (n + 4 * together - 1) / (4 * together), 16 * together, [&](int64_t begin, int64_t end) {
     for (int64_t g = begin; g < end; ++g) {
       Drawn d;
       philox_blocks(c.random, uint64_t(g * together), d);
@@ -138,7 +138,7 @@ void multinomial(const Call& c) {
   const int64_t rows = c.out[0].count(), n = weights.shape[1];
   int64_t* out = c.out[0].ptr<int64_t>();
   RILLE_FLOATS(weights.dtype, {
-    for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t r = 0; r < rows && !c.stopped(); ++r) {
       const T* w = weights.ptr<T>() + r * n;
       double total = 0;
       for (int64_t j = 0; j < n; ++j) {

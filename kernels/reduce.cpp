@@ -102,7 +102,7 @@ static bool sum_all(const Call& c, const Parts& p, double factor) {
   A* partial = static_cast<A*>(c.lane->scratch(size_t(blocks) * sizeof(A)));
   if (!partial) return false;
   const T* x = c.in[0].ptr<T>();
-  for_share(blocks, block, [&](int64_t begin, int64_t end) {
+  for_stoppable(c, blocks, block, [&](int64_t begin, int64_t end) {
     for (int64_t b = begin; b < end; ++b)
       partial[b] = block_sum(x + b * block, p.n_reduced - b * block < block ? p.n_reduced - b * block : block, 1);
   });
@@ -124,7 +124,7 @@ static bool sum_columns(const Call& c, const Parts& p, double factor) {
   const T* x = c.in[0].ptr<T>();
   O* out = c.out[0].ptr<O>();
   static constexpr int64_t width = 64;
-  for_share((cols.inner + width - 1) / width, p.n_reduced * width, [&](int64_t begin, int64_t end) {
+  for_stoppable(c, (cols.inner + width - 1) / width, p.n_reduced * width, [&](int64_t begin, int64_t end) {
     for (int64_t g = begin; g < end; ++g) {
       const int64_t first = g * width, n = cols.inner - first < width ? cols.inner - first : width;
       double total[width] = {};
@@ -169,7 +169,7 @@ static void sum_as(const Call& c) {
   const auto nest = make_nest<1>(views);
   const T* x = c.in[0].ptr<T>();
   O* out = c.out[0].ptr<O>();
-  for_share(p.n_outer, p.n_reduced, [&](int64_t begin, int64_t end) {
+  for_stoppable(c, p.n_outer, p.n_reduced, [&](int64_t begin, int64_t end) {
     for (int64_t o = begin; o < end; ++o) {
       typename Wide<T>::type total = 0;
       reduced_rows(nest, Parts::offset(p.outer.shape, p.outer.strides, o), [&](int64_t at, int64_t n, int64_t s) {
@@ -189,7 +189,7 @@ static void in_slabs(const Call& c, Kernel kernel) {
   if (!is_half(in.dtype)) return kernel(c);
   if (rows < 2 || count <= elements) return widened(c, kernel);
   const int64_t each = count / rows < elements ? elements / (count / rows) : 1, results = out.count() / rows;
-  for (int64_t first = 0; first < rows; first += each) {
+  for (int64_t first = 0; first < rows && !c.stopped(); first += each) {
     View x = in, y = out;
     x.shape[0] = y.shape[0] = rows - first < each ? rows - first : each;
     x.data = in.ptr<char>() + first * in.strides[0] * int64_t(size_bytes(in.dtype));
@@ -226,7 +226,7 @@ static bool sum_halves(const Call& c) {
   };
   const int64_t blocks = (p.n_reduced + block - 1) / block;
   if (p.n_outer != 1) {
-    for_share(p.n_outer, p.n_reduced, [&](int64_t begin, int64_t end) {
+    for_stoppable(c, p.n_outer, p.n_reduced, [&](int64_t begin, int64_t end) {
       for (int64_t o = begin; o < end; ++o) {
         const uint16_t* row = x + Parts::offset(p.outer.shape, p.outer.strides, o);
         double total = 0;
@@ -238,7 +238,7 @@ static bool sum_halves(const Call& c) {
   }
   double* partial = static_cast<double*>(c.lane->scratch(size_t(blocks) * sizeof(double)));
   if (!partial) return false;
-  for_share(blocks, block, [&](int64_t begin, int64_t end) {
+  for_stoppable(c, blocks, block, [&](int64_t begin, int64_t end) {
     for (int64_t b = begin; b < end; ++b) partial[b] = at(x, b);
   });
   double total = 0;
@@ -295,7 +295,7 @@ static bool extreme_columns(const Call& c, const Parts& p, const Better& better)
   const View* const rviews[1] = {&p.reduced};
   const auto rows = make_nest<1>(rviews);
   static constexpr int64_t width = 64;
-  for_share((cols.inner + width - 1) / width, p.n_reduced * width, [&](int64_t begin, int64_t end) {
+  for_stoppable(c, (cols.inner + width - 1) / width, p.n_reduced * width, [&](int64_t begin, int64_t end) {
     for (int64_t g = begin; g < end; ++g) {
       const int64_t first = g * width, n = cols.inner - first < width ? cols.inner - first : width;
       const T* x = c.in[0].ptr<T>();
@@ -321,7 +321,7 @@ static void extreme(const Call& c, const Better& better) {
   const auto nest = make_nest<1>(views);
   const T* x = c.in[0].ptr<T>();
   T* out = c.out[0].ptr<T>();
-  for_share(p.n_outer, p.n_reduced, [&](int64_t begin, int64_t end) {
+  for_stoppable(c, p.n_outer, p.n_reduced, [&](int64_t begin, int64_t end) {
     for (int64_t o = begin; o < end; ++o) {
       const int64_t base = Parts::offset(p.outer.shape, p.outer.strides, o);
       T best = x[base];
@@ -354,7 +354,7 @@ static void place_of_extreme(const Call& c, const Better& better) {
   int64_t* out = c.out[0].ptr<int64_t>();
   const T* x = c.in[0].ptr<T>();
   const int64_t s = p.reduced.strides[0];
-  for_share(p.n_outer, p.n_reduced, [&](int64_t begin, int64_t end) {
+  for_stoppable(c, p.n_outer, p.n_reduced, [&](int64_t begin, int64_t end) {
     for (int64_t o = begin; o < end; ++o) {
       const T* row = x + Parts::offset(p.outer.shape, p.outer.strides, o);
       int64_t best = 0;
@@ -383,7 +383,7 @@ static void prod_as(const Call& c) {
   const Parts p(c);
   const View* const views[1] = {&p.reduced};
   const auto nest = make_nest<1>(views);
-  for_share(p.n_outer, p.n_reduced, [&](int64_t begin, int64_t end) {
+  for_stoppable(c, p.n_outer, p.n_reduced, [&](int64_t begin, int64_t end) {
     for (int64_t o = begin; o < end; ++o) {
       A product = 1;
       reduced_rows(nest, Parts::offset(p.outer.shape, p.outer.strides, o), [&](int64_t at, int64_t n, int64_t s) {

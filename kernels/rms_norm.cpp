@@ -24,7 +24,7 @@ static T forward_row(const T* x, const T* w, T* y, int64_t n, T eps) {
 void rms_norm(const Call& c) {
   const View& x = c.in[0];
   const int64_t n = x.shape[x.shape.n - 1], rows = n ? x.count() / n : 0;
-  RILLE_FLOATS(x.dtype, for_share(rows, n * 4, [&](int64_t begin, int64_t end) {
+  RILLE_FLOATS(x.dtype, for_stoppable(c, rows, n * 4, [&](int64_t begin, int64_t end) {
                  for (int64_t r = begin; r < end; ++r)
                    c.out[1].ptr<T>()[r] = forward_row(x.ptr<T>() + r * n, c.in[1].ptr<T>(), c.out[0].ptr<T>() + r * n,
                                                       n, T(c.attrs->f[0]));
@@ -54,7 +54,7 @@ static void backward(const Call& c) {
   if (!partial && blocks * n > 0)
     return c.fail("rms_norm: no memory for %lld partial sums\nwork on smaller tensors or batches, or free tensors",
                   (long long)blocks);
-  for_share(blocks, per_block * n, [&](int64_t begin, int64_t end) {
+  for_stoppable(c, blocks, per_block * n, [&](int64_t begin, int64_t end) {
     for (int64_t k = begin; k < end; ++k) {
       T* dw = partial + k * n;
       for (int64_t i = 0; i < n; ++i) dw[i] = 0;

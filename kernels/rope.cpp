@@ -27,7 +27,7 @@ static void turn_row(const T* __restrict x, const T* __restrict cos, const T* __
 void rope(const Call& c) {
   const View& x = c.in[0];
   const int64_t d = x.shape[x.shape.n - 1], t = x.shape[x.shape.n - 2], half = d / 2, rows = d ? x.count() / d : 0;
-  RILLE_FLOATS(x.dtype, for_share(rows, d * 2, [&](int64_t begin, int64_t end) {
+  RILLE_FLOATS(x.dtype, for_stoppable(c, rows, d * 2, [&](int64_t begin, int64_t end) {
                  for (int64_t r = begin; r < end; ++r) {
                    const int64_t at = r % t * half;
                    turn_row(x.ptr<T>() + r * d, c.in[1].ptr<T>() + at, c.in[2].ptr<T>() + at, c.out[0].ptr<T>() + r * d,

@@ -7,15 +7,18 @@ template <class T, class A>
 static void cumsum_as(const Call& c) {
   const View& x = c.in[0];
   const int64_t n = x.shape[x.shape.n - 1], rows = n ? x.count() / n : 0;
-  for_share(rows, n * 2, [&](int64_t begin, int64_t end) {
+  for_stoppable(c, rows, n * 2, [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
       const T* a = x.ptr<T>() + r * n;
       T* o = c.out[0].ptr<T>() + r * n;
       A sum = 0;
-      if (c.attrs->i[0])
-        for (int64_t i = n - 1; i >= 0; --i) o[i] = T(sum += A(a[i]));
-      else
-        for (int64_t i = 0; i < n; ++i) o[i] = T(sum += A(a[i]));
+      for (int64_t first = 0; first < n && !c.stopped(); first += look_elements) {
+        const int64_t last = n - first < look_elements ? n : first + look_elements;
+        if (c.attrs->i[0])
+          for (int64_t i = n - 1 - first; i >= n - last; --i) o[i] = T(sum += A(a[i]));
+        else
+          for (int64_t i = first; i < last; ++i) o[i] = T(sum += A(a[i]));
+      }
     }
   });
 }
@@ -31,7 +34,7 @@ template <class T>
 static void prod_grad_as(const Call& c) {
   const View& x = c.in[0];
   const int64_t rows = c.in[1].count(), n = rows ? x.count() / rows : 0;
-  for_share(rows, n * 4, [&](int64_t begin, int64_t end) {
+  for_stoppable(c, rows, n * 4, [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
       const T* a = x.ptr<T>() + r * n;
       T* o = c.out[0].ptr<T>() + r * n;

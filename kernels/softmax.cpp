@@ -15,7 +15,7 @@ template <class T, class F>
 static void each_row(const Call& c, const F& f) {
   const View& v = c.out[0];
   const int64_t n = v.shape[v.shape.n - 1], rows = n ? v.count() / n : 0;
-  for_share(rows, n * 4, [&](int64_t begin, int64_t end) {
+  for_stoppable(c, rows, n * 4, [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) f(r, n);
   });
 }
@@ -154,7 +154,7 @@ static bool in_columns(const Call& c) {
   if (!apart) return false;
   if (!count) return true;
   const int64_t tiles = (apart + width - 1) / width;
-  for_share(count / (apart * n) * tiles, n * width * 4, [&](int64_t begin, int64_t end) {
+  for_stoppable(c, count / (apart * n) * tiles, n * width * 4, [&](int64_t begin, int64_t end) {
     for (int64_t u = begin; u < end; ++u) {
       const int64_t column = u % tiles * width, left = apart - column;
       const Tile t{u / tiles * n * apart + column, apart, n, left < width ? left : width};

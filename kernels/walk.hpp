@@ -49,7 +49,7 @@ static void half_rows(const DType* dtype, int count, char* const* p, const int64
 
 // Runs `row` over N views of the same shape, the last of which is the output.
 template <int N>
-static void walk(const View* const (&v)[N], Row row, const double* numbers) {
+static void walk(const Call& c, const View* const (&v)[N], Row row, const double* numbers) {
   const auto nest = make_nest<N>(v);
   bool half = false;
   DType dtype[N];
@@ -57,7 +57,7 @@ static void walk(const View* const (&v)[N], Row row, const double* numbers) {
     dtype[k] = v[k]->dtype;
     half = half || is_half(dtype[k]);
   }
-  for_rows(nest, [&](const int64_t* at, int64_t n) {
+  for_rows(c, nest, [&](const int64_t* at, int64_t n) {
     char* p[N];
     for (int k = 0; k < N; ++k) p[k] = v[k]->template ptr<char>() + at[k] * int64_t(size_bytes(v[k]->dtype));
     if (half) half_rows(dtype, N, p, nest.inner_stride, n, row, numbers);
@@ -115,7 +115,7 @@ static inline bool asked(const Call& c, Row row, bool raw = false) {
 static inline void unary(const Call& c, Row row) {
   if (asked(c, row)) return;
   const View* const views[2] = {&c.in[0], &c.out[0]};
-  walk<2>(views, row, c.attrs->f);
+  walk<2>(c, views, row, c.attrs->f);
 }
 
 // Stores a number as an element of type t, which has at most eight bytes.
@@ -151,7 +151,7 @@ static inline void binary(const Call& c, Row row) {
   }
   const View *a = left ? &scalar : &c.in[0], *b = c.n_in == 2 ? &c.in[1] : left ? &c.in[0] : &scalar;
   const View* const views[3] = {a, b, &c.out[0]};
-  walk<3>(views, row, c.attrs->f);
+  walk<3>(c, views, row, c.attrs->f);
 }
 
 }  // namespace rille::kernels::RILLE_ISA

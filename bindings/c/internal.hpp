@@ -132,6 +132,9 @@ struct rille_run : std::enable_shared_from_this<rille_run> {
   std::unique_ptr<rille::host::LuaHost> host;
   rille::FunctionRef main = 0;
   std::shared_ptr<rille::host::Spending> spent = std::make_shared<rille::host::Spending>();  // with its child runs
+  std::shared_ptr<rille::MemoryUse> memory;  // with its child runs, as `disk`; null: no limit
+  std::shared_ptr<rille::DiskUse> disk;
+  rille::MemoryHeld result_held;  // counts `result`
   std::unique_ptr<rille::Timer> wall, cleanup;
   std::optional<rille::Error> cancel_reason;
   std::string result;

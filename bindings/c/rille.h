@@ -157,15 +157,15 @@ typedef struct rille_run_options {
   rille_text_function progress; /* one JSON object: what done total unit loss rate seconds_left .. */
   rille_text_function event;    /* one JSON object with the member event: log rent live released retry .. */
   void *payload;                /* of the three above */
-  /* Limits. Each failure names its limit: rille_error_code is the member's name, but for memory, spend and leases.
+  /* Limits. Each failure names its limit: rille_error_code is the member's name, but for spend and leases.
      0: none. Under a limit of time (slice, wall, cpu) Lua is not compiled to machine code, and a run that exceeds one
      ends with its error even if the script catches it. Child runs count with the run that starts them. */
-  int64_t memory_bytes;         /* of the script's Lua heap: `memory` */
+  int64_t memory_bytes;         /* of Lua, tensors on the CPU and results on their way to the journal: `memory` */
   int64_t slice_ms;             /* of Lua without waiting: `timeout` */
   int64_t wall_ms;              /* of the whole run, counted anew on resume: `timeout` */
   int64_t spend_micros;         /* in millionths of a dollar; -1: none. rille.budget can only lower it: `budget` */
   int64_t leases_max;           /* held at a time; -1: none: `quota` */
-  int64_t cpu_ms;               /* of Lua in total, over all fibers and child runs: `timeout` */
+  int64_t cpu_ms;               /* of processors: Lua and tensors on the CPU, over all fibers and threads: `timeout` */
   int64_t output_bytes;         /* of print: `quota` */
   int64_t fibers_max;           /* at a time: `quota` */
   /* What the run and its child runs may reach, as a JSON object: {"read": ["/data"], "network": ["example.org"]}, or
@@ -173,6 +173,7 @@ typedef struct rille_run_options {
      on resume: what the run began with, while other grants hold until it is resumed again. With a struct_size from
      before this member, and no grants in the journal, everything is granted. */
   const char *grants;
+  int64_t disk_bytes;           /* of results, checkpoints and files of tensors that the run writes: `quota` */
 } rille_run_options;
 
 RILLE_API void rille_run_options_init(rille_run_options *options, size_t struct_size); /* [T] */

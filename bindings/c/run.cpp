@@ -34,15 +34,15 @@ host::HostOptions host_options(const rille_run& r) {
   rille_runtime* rt = r.runtime;
   host::HostOptions o;
   o.rules = r.options.rules == RILLE_RULES_OPEN ? host::Rules::open : host::Rules::workflow;
-  o.memory_limit_bytes = static_cast<std::size_t>(r.options.memory_bytes);
+  o.memory = r.memory;
+  o.disk = r.disk;
   o.limits.slice_ms = r.options.slice_ms;
   o.limits.wall_ms = r.options.wall_ms;
   o.limits.cpu_ms = r.options.cpu_ms;
   o.limits.output_bytes = r.options.output_bytes;
   o.limits.fibers_max = r.options.fibers_max;
   o.grants = r.grants;
-  o.under_limits =
-      o.memory_limit_bytes > 0 || o.limits.any() || r.options.spend_micros >= 0 || r.options.leases_max >= 0;
+  o.under_limits = o.memory || o.disk || o.limits.any() || r.options.spend_micros >= 0 || r.options.leases_max >= 0;
   o.spent = r.spent;
   o.turn = rt->turn;
   o.allocator = rt->allocator;
@@ -168,8 +168,7 @@ Async<Value> perform(rille_run* r) {
   r->host->bind_run(*r->run);
   if (!r->resumed || !r->grants_given) { RILLE_CO_TRY(r->grants, host::settle_grants(*r->run, r->grants)); }
   r->host->grant(r->grants);
-  engine::RunLimits limits;
-  limits.may_connect = r->host->may_connect();
+  engine::RunLimits limits = host::shared_limits(*r->host);
   limits.spend_micros = r->options.spend_micros;
   limits.leases_max = r->options.leases_max;
   r->run->limit(limits);
@@ -193,6 +192,7 @@ Result<> check_options(const rille_run_options& o) {
                                     {"cpu_ms", o.cpu_ms, 0},
                                     {"output_bytes", o.output_bytes, 0},
                                     {"fibers_max", o.fibers_max, 0},
+                                    {"disk_bytes", o.disk_bytes, 0},
                                     {"spend_micros", o.spend_micros, -1},
                                     {"leases_max", o.leases_max, -1}})
     if (value < least)
@@ -223,6 +223,8 @@ Result<std::shared_ptr<rille_run>> new_run(rille_runtime* rt, const rille_run_op
   RILLE_TRY(r->options, read_options(given, "rille_run_options", rille_run_options_init));
   RILLE_CHECK(check_options(r->options));
   RILLE_CHECK(read_grants(*r, given));
+  if (r->options.memory_bytes > 0) r->memory = std::make_shared<MemoryUse>(r->options.memory_bytes);
+  if (r->options.disk_bytes > 0) r->disk = std::make_shared<DiskUse>(r->options.disk_bytes);
   if (r->options.module_folder) r->directory = r->options.module_folder;
   if (r->options.args_json) {
     RILLE_TRY(r->args, Value::from_json(r->options.args_json));
@@ -298,9 +300,15 @@ void rille_run::finish(Result<Value> outcome) {
   wall.reset();
   cleanup.reset();
   if (outcome) {
-    state = RILLE_RUN_DONE;
     result = outcome->to_json();
+    Result<MemoryHeld> held = MemoryHeld::take(memory, MemoryUse::Part::results, static_cast<int64_t>(result.size()));
+    if (held) result_held = std::move(*held);
+    else outcome = held.error();
+  }
+  if (outcome) {
+    state = RILLE_RUN_DONE;
   } else {
+    result.clear();
     state = outcome.error().kind == ErrorKind::cancelled ? RILLE_RUN_CANCELLED : RILLE_RUN_FAILED;
     error = hold(std::move(outcome).error());
   }

@@ -144,7 +144,7 @@ void rille_script::finish(std::uint64_t number, Result<> how) {
 void rille_script::interrupt(const Error& why) {
   if (!parts->host) return;
   host().end_entry(why);
-  for (const auto& [number, call] : calls) parts->run->cancel_fiber(call->fiber, why);
+  for (const auto& [number, call] : calls) host().cancel_call(*call->budget, why);
 }
 
 void rille_script::free() {
@@ -198,8 +198,8 @@ rille_error* rille_script_cancel(rille_script* script, uint64_t call, const char
     RILLE_CHECK(check_call(script->runtime));
     auto it = script->calls.find(call);
     if (it == script->calls.end()) return {};
-    script->parts->run->cancel_fiber(
-        it->second->fiber,
+    script->host().cancel_call(
+        *it->second->budget,
         make_error(ErrorKind::cancelled, reason && *reason ? reason : "cancelled by the host program"));
     return {};
   });

@@ -141,11 +141,7 @@ Result<> make_host(Session& s, const std::string& directory, host::Rules rules, 
   RILLE_TRY(s.host, host::LuaHost::create(*s.app.loop, std::move(o)));
   s.host->bind_run(*s.run);
   s.host->grant(s.grants);
-  if (auto may_connect = s.host->may_connect()) {
-    engine::RunLimits limits;
-    limits.may_connect = std::move(may_connect);
-    s.run->limit(limits);
-  }
+  s.run->limit(host::shared_limits(*s.host));
   s.interrupter.add(s.host.get());
   return {};
 }

@@ -20,10 +20,16 @@ std::shared_ptr<Budget> LuaHost::make_budget() {
   return made;
 }
 
-void LuaHost::renew(Budget& b) const {
-  *b.spent = Spending();
+void LuaHost::renew(Budget& b) {
+  // What the last call has asked of devices may still be computed, and counts for that call.
+  if (!b.work || b.work.use_count() > 1 || b.work->ends() > 0) {
+    b.work = make_work();
+    b.spent = std::make_shared<Spending>();
+  } else {
+    b.spent->renew();
+  }
   b.over.reset();
-  if (b.clock) b.clock->renew();
+  if (b.clock) b.clock->renew(b.spent);
   if (options_.limits.wall_ms > 0)
     b.spent->wall_due_ns = system_clock().monotonic_ns() + options_.limits.wall_ms * 1'000'000;
 }
@@ -34,6 +40,11 @@ void LuaHost::call_is_over(Budget& b, Error why) {
   if (b.over) return;
   b.over = why;
   if (b.clock) b.clock->begin_grace();
+  cancel_call(b, std::move(why));
+}
+
+void LuaHost::cancel_call(Budget& b, Error why) {
+  if (b.work) b.work->end(why);
   run_fibers_->cancel_fiber(b.root, std::move(why));
 }
 
@@ -47,12 +58,14 @@ WithBudget::WithBudget(LuaHost& host, Budget* budget) : host_(host), budget_(bud
   if (!budget_) return;
   swap();
   outer_ = std::exchange(host_.budget_, budget_);
+  tell();
 }
 
 WithBudget::~WithBudget() {
   if (!budget_) return;
   swap();
   host_.budget_ = outer_;
+  tell();
 }
 
 void WithBudget::swap() {

@@ -57,11 +57,13 @@ Result<std::string> read_source(const std::string& path) {
 
 LuaHost::LuaHost(Loop& loop, HostOptions options) : loop_(loop), options_(std::move(options)) {
   if (!options_.spent) options_.spent = std::make_shared<Spending>();
+  work_ = make_work();
 }
 
 Result<std::unique_ptr<LuaHost>> LuaHost::create(Loop& loop, HostOptions options) {
   std::unique_ptr<LuaHost> host(new LuaHost(loop, std::move(options)));
-  RILLE_TRY(host->state_, State::create(host->options_.memory_limit_bytes, host->options_.allocator));
+  RILLE_TRY(host->state_,
+            State::create(host->options_.memory_limit_bytes, host->options_.allocator, host->options_.memory));
   host->state_->owner = host.get();
   host->self_ = std::make_shared<LuaHost*>(host.get());
   const HostOptions& o = host->options_;
@@ -74,6 +76,10 @@ Result<std::unique_ptr<LuaHost>> LuaHost::create(Loop& loop, HostOptions options
 }
 
 LuaHost::~LuaHost() {
+  // Its Lua state waits for the devices. A run that ended well may have left work that has effects (a kernel that
+  // prints), but under a limit of time nothing is waited for.
+  if (dropped_ || !fibers_.empty() || options_.limits.timed())
+    drop_work(make_error(ErrorKind::cancelled, "the run has ended"));
   clock_.reset();
   alarm_.reset();
   turn_watch_.reset();
@@ -371,6 +377,28 @@ std::string LuaHost::where(FiberId id) const {
   if (it == fibers_.end()) return "?";
   const Fiber& f = *it->second;
   return script_position(current_ != &f && f.awaiting ? f.awaiting : f.L);
+}
+
+// --- work of devices
+
+std::shared_ptr<Work> LuaHost::make_work() {
+  std::erase_if(works_, [](const auto& weak) { return weak.expired(); });
+  auto work = std::make_shared<Work>();
+  work->set_promptly(options_.limits.timed());
+  works_.push_back(work);
+  return work;
+}
+
+void LuaHost::drop_work(const Error& reason) {
+  dropped_ = true;
+  for (const auto& weak : works_)
+    if (const auto work = weak.lock()) work->end(reason);
+}
+
+void LuaHost::work_is_over(const Work* work, const Error& why) {
+  if (work == work_.get()) return time_is_over(why);
+  for (const auto& [id, f] : fibers_)
+    if (f->budget && f->budget->work.get() == work && f->budget->root) return call_is_over(*f->budget, why);
 }
 
 }  // namespace rille::host

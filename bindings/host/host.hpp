@@ -38,6 +38,7 @@
 #include "bindings/host/random.hpp"
 #include "bindings/host/state.hpp"
 #include "bindings/host/turn.hpp"
+#include "runtime/core/base/work.hpp"
 #include "runtime/workflow/engine/fibers.hpp"
 #include "runtime/workflow/engine/run_control.hpp"
 
@@ -49,7 +50,11 @@ enum class Rules { workflow, open };
 enum class Rehearsal { no, simulate, plan };
 
 struct HostOptions {
-  std::size_t memory_limit_bytes = 0;
+  std::size_t memory_limit_bytes = 0;  // of Lua's memory
+  // Instead: counts Lua's memory, tensors on the CPU and results together, under one limit. A child run shares that of
+  // its parent. May be null.
+  std::shared_ptr<MemoryUse> memory;
+  std::shared_ptr<DiskUse> disk;  // what is written below the home; may be null
   Allocator allocator;
   Rules rules = Rules::workflow;
   Rehearsal rehearsal = Rehearsal::no;
@@ -74,6 +79,7 @@ struct HostOptions {
 struct Budget {
   std::shared_ptr<Spending> spent = std::make_shared<Spending>();
   std::unique_ptr<LimitClock> clock;  // null: no limit of time
+  std::shared_ptr<Work> work;         // what the call has asked of devices; null: it asks for nothing
   std::optional<Error> over;          // the exceeded limit of time, or why the call was interrupted
   FiberId root = 0;                   // the call's fiber; 0: a call that cannot wait
 };
@@ -130,7 +136,17 @@ class LuaHost final : public Guest {
   void cancel(FiberId id, const Error& reason) override;
   std::string where(FiberId id) const override;
   void plain_done(FiberId id, const Error* failure) override;
+  void drop_work(const Error& reason) override;
 
+  // What the code that runs now asks of devices: the work of the run, or of the call from the host program.
+  const std::shared_ptr<Work>& work() const { return budget_ && budget_->work ? budget_->work : work_; }
+  void on_work(std::function<void()> changed) { on_work_ = std::move(changed); }  // called when work() is another
+  void work_is_over(const Work* work, const Error& why);                          // beyond a limit of time
+  // Ends what runs, if it must end, without raising an error: for code that waits inside a function of the host
+  // program.
+  void look() {
+    if (current_ && hook_is_due()) must_end();
+  }
   void arm_interrupt() noexcept;  // callable from any thread and in a signal handler
   // Makes the Run check its clock after `ms`, even while Lua computes. -1: no check is needed.
   void look_later(std::int64_t ms);
@@ -175,9 +191,10 @@ class LuaHost final : public Guest {
   void spawned(FiberId child);
   // For calls from the host program into a script that stays loaded (entry.cpp).
   std::shared_ptr<Budget> make_budget();                       // of the limits in options, all unused
-  void renew(Budget& budget) const;                            // as new, for the next call
+  void renew(Budget& budget);                                  // as new, for the next call
   void set_budget(FiberId fiber, std::shared_ptr<Budget> of);  // before the fiber starts
-  void call_is_over(Budget& budget, Error why);                // ends a call that waits
+  void call_is_over(Budget& budget, Error why);                // ends a call that waits, for a limit of time
+  void cancel_call(Budget& budget, Error why);                 // what it has asked of devices, too
   void end_entry(Error why);                                   // ends a call that cannot wait, if one runs
   // Compiles source and leaves the function on L's stack; its globals are those of user code. `ours`: it is Rille's
   // code.
@@ -205,6 +222,7 @@ class LuaHost final : public Guest {
   void resume_later(FiberId id, int values);
   void run_lua(Fiber& fiber, int values, Fiber* outer);
   void refuse_start(FiberId id, FunctionRef function);
+  std::shared_ptr<Work> make_work();
   void end_fiber(Fiber& fiber, int status);
   void refused(Fiber& fiber);  // called when a cancelled fiber was refused a wait
   static void hook(lua_State* L, lua_Debug* ar);
@@ -257,8 +275,12 @@ class LuaHost final : public Guest {
   struct {
     std::string message;  // of the reason that it was made of
     int ref = LUA_NOREF;
-  } raised_;                       // the error that the hook has raised last
-  std::optional<Error> over_;      // the exceeded limit of time
+  } raised_;                   // the error that the hook has raised last
+  std::optional<Error> over_;  // the exceeded limit of time
+  std::shared_ptr<Work> work_;
+  std::vector<std::weak_ptr<Work>> works_;  // work_ and those of the calls from the host program
+  std::function<void()> on_work_;
+  bool dropped_ = false;           // drop_work was called
   std::int64_t spawned_ = 0;       // this host's share of options_.spent->fibers
   std::atomic<bool> look_{false};  // the alarm has rung
   std::unique_ptr<Watchdog::Watch> alarm_;
@@ -275,6 +297,9 @@ class WithBudget {
 
  private:
   void swap();
+  void tell() const {
+    if (host_.on_work_) host_.on_work_();
+  }
   LuaHost& host_;
   Budget* budget_;
   Budget* outer_ = nullptr;

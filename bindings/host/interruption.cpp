@@ -61,7 +61,8 @@ void LuaHost::time_is_over(Error limit) {
   over_ = std::move(limit);
   clock_->begin_grace();
   if (budget_) {
-    if (budget_->root) run_fibers_->cancel_fiber(budget_->root, *over_);
+    if (budget_->root) cancel_call(*budget_, *over_);
+    else if (budget_->work) budget_->work->end(*over_);
     return;
   }
   control_->cancel(*over_);

@@ -31,6 +31,11 @@ Error wall_error(std::int64_t wall_ms) {
                      "raise the limit wall_ms");
 }
 
+Error cpu_error(std::int64_t cpu_ms) {
+  return limit_error("cpu_ms", fmt::format("the run computed for {}", format_duration_ms(cpu_ms)),
+                     "compute less, put the work into a call on an instance, or raise the limit cpu_ms");
+}
+
 LimitClock::LimitClock(const Limits& limits, std::shared_ptr<Spending> spent, std::function<void()> ring)
     : limits_(limits), spent_(std::move(spent)), watch_([this, ring = std::move(ring)] {
         if (!runs_.load()) return Watchdog::never;
@@ -47,7 +52,7 @@ std::int64_t LimitClock::due_ns(std::int64_t now) const {
   if (in_grace_) return now + std::max<std::int64_t>(0, grace_left_ns());
   std::int64_t due = spent_->wall_due_ns;
   if (limits_.slice_ms > 0) due = std::min(due, now + limits_.slice_ms * ms_ns - slice_ns_);
-  if (limits_.cpu_ms > 0) due = std::min(due, now + limits_.cpu_ms * ms_ns - spent_->lua_ns);
+  if (limits_.cpu_ms > 0) due = std::min(due, now + limits_.cpu_ms * ms_ns - spent_->computed_ns());
   return due;
 }
 
@@ -78,9 +83,8 @@ std::optional<Error> LimitClock::exceeded() const {
                        fmt::format("the script ran longer than its time slice of {} without waiting",
                                    format_duration_ms(limits_.slice_ms)),
                        "split the work, put it into a call on an instance, or raise the limit slice_ms");
-  if (limits_.cpu_ms > 0 && spent_->lua_ns + now - began_ns_ >= limits_.cpu_ms * ms_ns)
-    return limit_error("cpu_ms", fmt::format("the run's Lua computed for {}", format_duration_ms(limits_.cpu_ms)),
-                       "compute less, put the work into a call on an instance, or raise the limit cpu_ms");
+  if (limits_.cpu_ms > 0 && spent_->computed_ns() + now - began_ns_ >= limits_.cpu_ms * ms_ns)
+    return cpu_error(limits_.cpu_ms);
   return {};
 }
 

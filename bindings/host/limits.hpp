@@ -17,7 +17,7 @@ namespace rille::host {
 struct Limits {
   std::int64_t slice_ms = 0;      // Lua of one fiber without waiting
   std::int64_t wall_ms = 0;       // from the start of the run to its end
-  std::int64_t cpu_ms = 0;        // all Lua of the run
+  std::int64_t cpu_ms = 0;        // processor time: all Lua of the run, and its tensors on the CPU
   std::int64_t output_bytes = 0;  // of print
   std::int64_t fibers_max = 0;    // at a time
   // Whether the script's Lua must be interruptible at any instruction, which compiled code is not.
@@ -25,16 +25,24 @@ struct Limits {
   bool any() const { return timed() || output_bytes > 0 || fibers_max > 0; }
 };
 
-// What a run and its child runs have used so far. Host's thread only.
+// What a run and its child runs have used so far. Host's thread only, but for lane_ns.
 struct Spending {
   std::int64_t wall_due_ns = Watchdog::never;
   std::int64_t lua_ns = 0;
+  std::atomic<std::int64_t> lane_ns{0};  // processor time of tensors, over all threads
+  std::int64_t computed_ns() const { return lua_ns + lane_ns.load(); }
   std::int64_t grace_ns = 0;  // Lua that cleanup after a limit of time has run
   std::int64_t output_bytes = 0;
   std::int64_t fibers = 0;
+  void renew() {
+    wall_due_ns = Watchdog::never;
+    lua_ns = grace_ns = output_bytes = fibers = 0;
+    lane_ns.store(0);
+  }
 };
 
 Error wall_error(std::int64_t wall_ms);
+Error cpu_error(std::int64_t cpu_ms);
 
 // Measures the Lua of one host. After a limit of time cleanup code has one grace, which is not renewed.
 class LimitClock {
@@ -45,7 +53,11 @@ class LimitClock {
   void end(bool gave_way);                // gave_way: it computes on when it is resumed; else it waits or has ended
   std::optional<Error> exceeded() const;  // which limit, while Lua runs
   void begin_grace();                     // a limit was exceeded
-  void renew() { in_grace_ = false; }     // for the next call; its Spending is new, too. While no Lua runs
+  // For the next call, whose Spending is as new. While no Lua runs.
+  void renew(std::shared_ptr<Spending> spent) {
+    in_grace_ = false;
+    spent_ = std::move(spent);
+  }
   bool grace_over() const;
   bool due() const { return in_grace_ ? grace_over() : exceeded().has_value(); }
 

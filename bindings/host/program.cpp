@@ -40,14 +40,18 @@ Result<std::unique_ptr<engine::Program>> load_program(Loop& loop, HostOptions op
   RILLE_CHECK(
       settle_grants(run, host->grants()));  // the child has what the parent has now, and its own resume the same
   host->grant(host->grants());
-  if (auto may_connect = host->may_connect()) {
-    engine::RunLimits limits;
-    limits.may_connect = std::move(may_connect);
-    run.limit(limits);
-  }
+  run.limit(shared_limits(*host));
   auto program = std::make_unique<LuaProgram>(std::move(host), interrupter);
   RILLE_CHECK(program->load(script));
   return std::unique_ptr<engine::Program>(std::move(program));
+}
+
+engine::RunLimits shared_limits(const LuaHost& host) {
+  engine::RunLimits limits;
+  limits.may_connect = host.may_connect();
+  limits.memory = host.options().memory;
+  limits.disk = host.options().disk;
+  return limits;
 }
 
 Result<Grants> settle_grants(engine::RunControl& run, const Grants& given) {

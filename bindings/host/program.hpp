@@ -12,6 +12,9 @@ namespace rille::host {
 Result<std::unique_ptr<engine::Program>> load_program(Loop& loop, HostOptions options, Interrupter& interrupter,
                                                       engine::Run& run, const std::string& script);
 
+// The limits of the host's options that its run must keep.
+engine::RunLimits shared_limits(const LuaHost& host);
+
 // The grants that the run began with, from its journal; a new run's are `given`, which are stored there. Nothing is
 // stored for a run with all grants: resumed, it has all again.
 Result<Grants> settle_grants(engine::RunControl& run, const Grants& given);

@@ -56,26 +56,35 @@ void* State::allocate(void* ud, void* pointer, std::size_t old_size, std::size_t
   if (!pointer) old_size = 0;
   if (new_size == 0) {
     self->used_ -= old_size;
+    if (self->use_) self->use_->add_lua(-static_cast<std::int64_t>(old_size));
     if (pointer) self->take(pointer, old_size, 0);
     return nullptr;
   }
   std::size_t after = self->used_ - old_size + new_size;
-  if (self->limit_ && new_size > old_size) {
-    if (after > self->limit_ + self->reserve_) {
-      self->limit_hit_ = true;
-      return nullptr;
-    }
-    if (after > self->limit_ / 4 && !self->pressed_ && self->L_) {
-      // Start each collection when the last has ended, and collect faster than the script allocates. These calls only
-      // set numbers.
-      self->pressed_ = true;
-      lua_gc(self->L_, LUA_GCSETPAUSE, 100);
-      lua_gc(self->L_, LUA_GCSETSTEPMUL, 400);
-    }
+  const auto more = static_cast<std::int64_t>(new_size) - static_cast<std::int64_t>(old_size);
+  const auto fits = [self, more, after] {
+    return self->use_ ? self->use_->take_lua(more, static_cast<std::int64_t>(self->reserve_))
+                      : more <= 0 || !self->limit_ || after <= self->limit_ + self->reserve_;
+  };
+  if (!fits() && !(self->relieve && self->relieve() && fits())) {
+    self->limit_hit_ = true;
+    return nullptr;
   }
+  if (more > 0 && self->limit_ &&
+      (self->use_ ? static_cast<std::size_t>(self->use_->total_bytes()) : after) > self->limit_ / 4)
+    self->press();
   void* p = self->take(pointer, old_size, new_size);
   if (p) self->used_ = after;
+  else if (self->use_) self->use_->add_lua(-more);
   return p;
+}
+
+// Starts each collection when the last has ended, and collects faster than the script allocates. Only sets numbers.
+void State::press() {
+  if (pressed_ || !L_) return;
+  pressed_ = true;
+  lua_gc(L_, LUA_GCSETPAUSE, 100);
+  lua_gc(L_, LUA_GCSETSTEPMUL, 400);
 }
 
 std::size_t default_memory_limit() {
@@ -90,7 +99,8 @@ std::size_t default_memory_limit() {
   return bytes / 2;
 }
 
-Result<std::unique_ptr<State>> State::create(std::size_t memory_limit_bytes, Allocator allocator) {
+Result<std::unique_ptr<State>> State::create(std::size_t memory_limit_bytes, Allocator allocator,
+                                             std::shared_ptr<MemoryUse> use) {
   if (rille_load_luajit)
     if (const char* why = rille_load_luajit())
       return make_error(ErrorKind::config, fmt::format("LuaJIT cannot be loaded: {}", why),
@@ -113,6 +123,11 @@ Result<std::unique_ptr<State>> State::create(std::size_t memory_limit_bytes, All
                       fmt::format("Rille was built for LuaJIT {}, but {} is loaded", LUAJIT_VERSION_NUM, version),
                       "install the LuaJIT that Rille was built with");
   state->limit_ = memory_limit_bytes;
+  if (use) {
+    use->add_lua(static_cast<std::int64_t>(state->used_));
+    state->limit_ = static_cast<std::size_t>(use->limit_bytes());
+    state->use_ = std::move(use);
+  }
   return state;
 }
 
@@ -122,6 +137,7 @@ State::~State() {
 
 Error State::memory_error() const {
   if (!limit_hit_) return make_error(ErrorKind::memory, "out of memory", "free some memory on this machine");
+  if (use_ && use_->limit_bytes()) return use_->error();
   return make_error(
       ErrorKind::memory,
       fmt::format("the script's memory limit of {} is reached", format_size_bytes(static_cast<std::int64_t>(limit_))),

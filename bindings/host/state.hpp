@@ -4,10 +4,12 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 
 #include "bindings/host/lua.hpp"
 #include "runtime/core/base/result.hpp"
+#include "runtime/core/base/use.hpp"
 
 namespace rille::host {
 
@@ -24,8 +26,10 @@ struct Allocator {
 class State {
  public:
   // memory_limit_bytes 0: no limit. Allocation beyond the limit raises "not enough memory" in Lua. Once a quarter of
-  // the limit is used, the garbage collector works harder, so that garbage is freed before the limit is reached.
-  static Result<std::unique_ptr<State>> create(std::size_t memory_limit_bytes, Allocator allocator = {});
+  // the limit is used, the garbage collector works harder, so that garbage is freed before the limit is reached. With
+  // `use` its limit counts instead, and Lua's memory is one part of what it counts.
+  static Result<std::unique_ptr<State>> create(std::size_t memory_limit_bytes, Allocator allocator = {},
+                                               std::shared_ptr<MemoryUse> use = {});
   ~State();
   State(const State&) = delete;
   State& operator=(const State&) = delete;
@@ -35,6 +39,7 @@ class State {
   std::size_t bytes_limit() const { return limit_; }
   bool limit_hit() const { return limit_hit_; }
   Error memory_error() const;      // an error of kind `memory` that names the limit
+  std::function<bool()> relieve;   // called when the limit is reached: whether it could free memory outside of Lua
   void* owner = nullptr;           // the LuaHost that owns this State
   std::uint64_t objects_made = 0;  // number of objects created so far (object.hpp)
 
@@ -59,10 +64,12 @@ class State {
   State() = default;
   static void* allocate(void* ud, void* pointer, std::size_t old_size, std::size_t new_size);
   void* take(void* pointer, std::size_t old_size, std::size_t new_size);
+  void press();
   lua_State* L_ = nullptr;
   Allocator allocator_;
   std::size_t used_ = 0, limit_ = 0, reserve_ = 0;
   bool limit_hit_ = false, pressed_ = false;
+  std::shared_ptr<MemoryUse> use_;
 };
 
 }  // namespace rille::host

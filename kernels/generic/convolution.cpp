@@ -184,7 +184,7 @@ Convolution& prepared(Cache& cache, const Call& c, Pass pass, const Parts& p) {
   return cache.made.get(key, [&] { return make(cache, c, pass, p); });
 }
 
-void run(const Call& c, Pass pass) {
+void run_at_once(const Call& c, Pass pass) {
   const Parts p = parts_of(c, pass);
   // oneDNN throws on failure; the exception becomes the error of this call.
   try {
@@ -215,6 +215,37 @@ void run(const Call& c, Pass pass) {
   } catch (const std::exception& e) { c.fail("convolution: oneDNN: %s", e.what()); }
 }
 
+View half_of(const View& v, int dim, bool second) {
+  const std::int64_t middle = v.shape[dim] / 2;
+  View half = v;
+  half.shape[dim] = second ? v.shape[dim] - middle : middle;
+  if (second) half.data = v.ptr<char>() + middle * v.strides[dim] * std::int64_t(size_bytes(v.dtype));
+  return half;
+}
+
+// Larger convolutions are computed in parts: of the batch, or for the gradient of the weight of the output channels.
+void run(const Call& c, Pass pass) {
+  const View& y = pass == Pass::forward ? c.out[0] : c.in[pass == Pass::input ? 0 : 1];
+  const View& w = pass == Pass::weight ? c.out[0] : c.in[1];
+  const int dim = pass == Pass::weight ? 1 : 0;
+  const double work = double(y.count()) * double(w.shape[1] * w.shape[2] * w.shape[3]);
+  const double most = c.lane->parts_above();
+  if (most == 0 || work <= most * omp_get_max_threads() || y.shape[dim] < 2 || (dim == 1 && c.attrs->i[6] != 1))
+    return run_at_once(c, pass);
+  for (const bool second : {false, true}) {
+    if (c.stopped()) return;
+    View in[3] = {c.in[0], c.in[1], c.n_in == 3 ? c.in[2] : View{}}, out[2] = {c.out[0], View{}};
+    View& cut = in[pass == Pass::weight ? 1 : 0];
+    cut = half_of(cut, dim, second);
+    out[0] = half_of(c.out[0], 0, second);
+    if (c.n_out == 2) out[1] = c.out[1].data ? half_of(c.out[1], 0, second) : c.out[1];
+    Call part = c;
+    part.in = in;
+    part.out = out;
+    run(part, pass);
+  }
+}
+
 // -- f64, for tests. Calls each(y position, x position, w position) for every product of elements.
 template <class F>
 void each_product(const Call& c, const View& x, const View& w, const View& y, const F& each) {
@@ -226,7 +257,7 @@ void each_product(const Call& c, const View& x, const View& w, const View& y, co
   for (std::int64_t n = 0; n < y.shape[0]; ++n)
     for (std::int64_t o = 0; o < y.shape[1]; ++o)
       for (std::int64_t i = 0; i < y.shape[2]; ++i)
-        for (std::int64_t j = 0; j < y.shape[3]; ++j)
+        for (std::int64_t j = 0; j < y.shape[3] && !c.stopped(); ++j)
           for (std::int64_t k = 0; k < w.shape[1]; ++k)
             for (std::int64_t p = 0; p < w.shape[2]; ++p)
               for (std::int64_t q = 0; q < w.shape[3]; ++q) {

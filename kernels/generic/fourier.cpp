@@ -134,7 +134,7 @@ void transform(const Call& c) {
         "fft: no memory to plan a transform of %lld numbers\nwork on smaller tensors or batches, or free tensors",
         (long long)t.real);
   const T scale = T(c.attrs->f[0]), bins = T(c.attrs->f[1]);
-  generic::for_share(count, t.real * 8, [&](std::int64_t begin, std::int64_t end) {
+  generic::for_stoppable(c, count, t.real * 8, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       T *x = c.in[0].ptr<T>() + i * in_each, *y = c.out[0].ptr<T>() + i * out_each;
       if (t.kind == 2) {

@@ -1,6 +1,8 @@
 // Matrix products: oneDNN matmul primitives, cached on the lane; dnnl_sgemm inside parallel kernels; loops for f64.
 #include "kernels/gemm.hpp"
 
+#include <omp.h>
+
 #include <cstring>
 
 #include "kernels/kernels.hpp"
@@ -48,7 +50,8 @@ GemmCache::GemmCache() : state_(new State) {}
 GemmCache::~GemmCache() { delete state_; }
 
 Product& GemmCache::State::product(const View& a, const View& b, const View* bias, const View& c) {
-  const onednn::Key key(c.shape.n * 4 + (c.dtype == DType::bf16) * 2 + (bias != nullptr), {&a, &b});
+  onednn::Key key(c.shape.n * 4 + (c.dtype == DType::bf16) * 2 + (bias != nullptr), {&a, &b});
+  key.add(c.strides[c.shape.n - 2]);  // of a part of a product
   return products.get(key, [&] { return make(a, b, bias, c); });
 }
 
@@ -99,6 +102,7 @@ void matmul_f64(const Call& c) {
     }
     for (std::int64_t i = 0; i < m; ++i) {
       for (std::int64_t j = 0; j < n; ++j) {
+        if ((j % 16 == 0 || k > 65536) && c.stopped()) return;
         double sum = c.n_in == 3 ? c.in[2].ptr<double>()[j] : 0;
         for (std::int64_t p = 0; p < k; ++p) {
           sum += a.ptr<double>()[at + i * a.strides[r - 2] + p * a.strides[r - 1]] *
@@ -144,6 +148,46 @@ bool multiplied_by_sgemm(const Call& c) {
               pb.ld, 0.0f, o.ptr<float>(), po.ld);
 }
 
+// The dimension in which to cut the product; -1: it is to be computed as a whole. Batches first, then the longer side,
+// so that what is packed again is the smaller operand.
+int cut_dimension(const Call& c) {
+  const View& o = c.out[0];
+  const int r = o.shape.n;
+  const double work = double(o.count()) * double(c.in[0].shape[c.in[0].shape.n - 1]), most = c.lane->parts_above();
+  if (most == 0 || work <= most * omp_get_max_threads()) return -1;
+  for (int d = 0; d < r - 2; ++d)
+    if (o.shape[d] > 1) return d;
+  const int longer = o.shape[r - 1] > o.shape[r - 2] ? r - 1 : r - 2;
+  return o.shape[longer] >= 1024 ? longer : -1;
+}
+
+View part_of(const View& v, int dim, std::int64_t first, std::int64_t n) {
+  View part = v;
+  part.data = v.ptr<char>() + first * v.strides[dim] * std::int64_t(size_bytes(v.dtype));
+  part.shape[dim] = n;
+  return part;
+}
+
+// Computes both halves, one after the other, each in parts if it is still large.
+void matmul_in_parts(const Call& c, int dim) {
+  const View &a = c.in[0], &b = c.in[1], &o = c.out[0];
+  const int r = o.shape.n;
+  const std::int64_t n = o.shape[dim], half = (n / 2 + 63) / 64 * 64, middle = half < n ? half : n / 2;
+  for (const std::int64_t first : {std::int64_t(0), middle}) {
+    if (c.stopped()) return;
+    const std::int64_t count = first ? n - middle : middle;
+    View in[3] = {a, b, c.n_in == 3 ? c.in[2] : View{}};
+    if (dim != r - 1) in[0] = part_of(a, dim, first, count);
+    if (dim != r - 2) in[1] = part_of(b, dim, first, count);
+    if (dim == r - 1 && c.n_in == 3) in[2] = part_of(in[2], 0, first, count);
+    const View out = part_of(o, dim, first, count);
+    Call part = c;
+    part.in = in;
+    part.out = &out;
+    matmul(part);
+  }
+}
+
 }  // namespace
 
 // in: a [b.., m, k], b [b.., k, n], optionally bias [n]; out: c [b.., m, n], contiguous. Batch dimensions are equal or
@@ -159,6 +203,7 @@ void matmul(const Call& c) {
     std::memset(c.out[0].data, 0, std::size_t(c.out[0].count()) * size_bytes(c.out[0].dtype));
     return;
   }
+  if (const int dim = cut_dimension(c); dim >= 0) return matmul_in_parts(c, dim);
   if (multiplied_by_sgemm(c)) return;
   // oneDNN throws on failure; the exception becomes the error of this call.
   try {
@@ -168,7 +213,13 @@ void matmul(const Call& c) {
     p.b.set_data_handle(c.in[1].data);
     p.c.set_data_handle(c.out[0].data);
     if (c.n_in == 3) p.bias.set_data_handle(c.in[2].data);
-    if (const auto bytes = p.scratchpad.get_desc().get_size()) p.scratchpad.set_data_handle(c.lane->scratch(bytes));
+    if (const auto bytes = p.scratchpad.get_desc().get_size()) {
+      void* const memory = c.lane->scratch(bytes);
+      if (!memory)
+        return c.fail("matmul: no memory for %zu bytes of scratch\nwork on smaller tensors or batches, or free tensors",
+                      bytes);
+      p.scratchpad.set_data_handle(memory);
+    }
     p.primitive.execute(state.stream, p.arguments);
     state.stream.wait();
   } catch (const std::exception& e) { c.fail("matmul: oneDNN: %s", e.what()); }

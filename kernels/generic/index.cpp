@@ -12,6 +12,7 @@ namespace rille::kernels {
 namespace {
 
 using generic::for_share;
+using generic::for_stoppable;
 
 template <class I>
 bool all_fit(const I* ids, std::int64_t count, std::int64_t n) {
@@ -65,16 +66,21 @@ std::int64_t offset(const Dims& shape, const View& v, int first, int last, std::
   return sum;
 }
 
-// For each index of one outer part, calls f(position in index, offset in v without dimension `dim`, index).
+constexpr std::int64_t looks = 4096;  // elements between two looks at Call::stopped()
+
+// For each index (c.in[1]) of one outer part, calls f(position in index, offset in v without dimension `dim`, index).
 template <class F>
-void each_number(const View& v, const View& index, int dim, std::int64_t outer, const F& f) {
+void each_number(const Call& c, const View& v, int dim, std::int64_t outer, const F& f) {
+  const View& index = c.in[1];
   const Around part(index, dim);
   const std::int64_t before = offset(index.shape, v, 0, dim, outer);
-  for (std::int64_t j = 0; j < part.n; ++j)
+  for (std::int64_t j = 0; j < part.n; ++j) {
+    if ((part.inner > looks || j % looks == 0) && c.stopped()) return;
     for (std::int64_t i = 0; i < part.inner; ++i) {
       const std::int64_t at = (outer * part.n + j) * part.inner + i;
       f(at, before + offset(index.shape, v, dim + 1, index.shape.n, i), id_at(index, at));
     }
+  }
 }
 
 template <class T>
@@ -82,9 +88,9 @@ void gather_sized(const Call& c) {
   const View &a = c.in[0], &index = c.in[1];
   const int dim = int(c.attrs->i[0]);
   const Around part(index, dim);
-  for_share(part.outer, part.n * part.inner * 4, [&](std::int64_t begin, std::int64_t end) {
+  for_stoppable(c, part.outer, part.n * part.inner * 4, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t o = begin; o < end; ++o)
-      each_number(a, index, dim, o, [&](std::int64_t at, std::int64_t base, std::int64_t id) {
+      each_number(c, a, dim, o, [&](std::int64_t at, std::int64_t base, std::int64_t id) {
         c.out[0].ptr<T>()[at] = a.ptr<T>()[base + id * a.strides[dim]];
       });
   });
@@ -96,9 +102,9 @@ void scatter_sized(const Call& c) {
   const int dim = int(c.attrs->i[0]);
   const Around part(index, dim);
   const bool straight = dense(src, index.shape);
-  for_share(part.outer, part.n * part.inner * 4, [&](std::int64_t begin, std::int64_t end) {
+  for_stoppable(c, part.outer, part.n * part.inner * 4, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t o = begin; o < end; ++o)
-      each_number(out, index, dim, o, [&](std::int64_t at, std::int64_t base, std::int64_t id) {
+      each_number(c, out, dim, o, [&](std::int64_t at, std::int64_t base, std::int64_t id) {
         T& place = out.ptr<T>()[base + id * out.strides[dim]];
         const T x = src.ptr<T>()[straight ? at : offset(index.shape, src, 0, index.shape.n, at)];
         place = add ? T(place + x) : x;
@@ -133,6 +139,7 @@ void index_add_wide(const Call& c) {
     for_share(to.outer * to.n, to.inner + m, [&](std::int64_t begin, std::int64_t end) {
       std::memset(out.ptr<T>() + begin * to.inner, 0, std::size_t((end - begin) * to.inner) * sizeof(T));
       for (std::int64_t r = begin / to.n * m; r < (end + to.n - 1) / to.n * m; ++r) {
+        if (r % looks == 0 && c.stopped()) return;
         const std::int64_t row = r / m * to.n + id_at(index, r % m);
         if (row < begin || row >= end) continue;
         T* o = out.ptr<T>() + row * to.inner;
@@ -169,7 +176,7 @@ void index_select(const Call& c) {
   if (c.out[0].count() == 0 || !numbers_fit(c, "index_select", index, from.n)) return;
   const std::int64_t m = index.count();
   const std::size_t bytes = std::size_t(from.inner) * size_bytes(a.dtype);
-  for_share(from.outer * m, from.inner, [&](std::int64_t begin, std::int64_t end) {
+  for_stoppable(c, from.outer * m, from.inner, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t r = begin; r < end; ++r) {
       const std::int64_t row = r / m * from.n + id_at(index, r % m);
       std::memcpy(c.out[0].ptr<char>() + std::size_t(r) * bytes, a.ptr<char>() + std::size_t(row) * bytes, bytes);
@@ -186,7 +193,7 @@ void tril(const Call& c) {
   const std::int64_t m = v.shape[v.shape.n - 2], n = v.shape[v.shape.n - 1], diagonal = c.attrs->i[0];
   const bool upper = c.attrs->i[1] == 1;
   const std::size_t size = size_bytes(v.dtype);
-  for_share(n ? v.count() / n : 0, n, [&](std::int64_t begin, std::int64_t end) {
+  for_stoppable(c, n ? v.count() / n : 0, n, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t r = begin; r < end; ++r) {
       std::int64_t cut = r % m + diagonal + (upper ? 0 : 1);  // first column of the upper part
       cut = cut < 0 ? 0 : cut > n ? n : cut;

@@ -58,8 +58,9 @@ LaneState::~LaneState() {
 
 LaneState::Prepared::~Prepared() = default;
 
-void* LaneState::grown(Block& block, std::size_t bytes) {
+void* LaneState::grown(Block& block, std::size_t bytes) const {
   if (bytes > block.bytes) {
+    if (std::int64_t(bytes - block.bytes) > growth_) return nullptr;
     std::free(block.data);
     block.bytes = (bytes + 4095) / 4096 * 4096;
     block.data = std::aligned_alloc(64, block.bytes);

@@ -99,7 +99,7 @@ void widened_rows(const Call& c, Kernel kernel, unsigned whole) {
   const std::int64_t each = n < elements ? elements / (n ? n : 1) : 1;
   if (!is_half(x.dtype) || rows <= each || c.n_in + c.n_out > most_operands) return widened(c, kernel);
   View views[most_operands];
-  for (std::int64_t first = 0; first < rows; first += each) {
+  for (std::int64_t first = 0; first < rows && !c.stopped(); first += each) {
     const std::int64_t m = std::min(each, rows - first);
     for (int i = 0; i < c.n_in + c.n_out; ++i) {
       const View& v = i < c.n_in ? c.in[i] : c.out[i - c.n_in];

@@ -122,6 +122,17 @@ try:
     p.key(b"\x03")
     check("Ctrl-C ends a sleep", "cancelled" in p.wait("rille> "))
     check("the session goes on after it", p.enter("n").strip().endswith("3"))
+    # Ten thousand products would take minutes of any machine.
+    p.key(b'd = rille.device("cpu") y = d:randn{ 1500, 1500 } '
+          b'for i = 1, 10000 do y = y:matmul(y) * 1e-3 end y:sum():item()\n')
+    p.wait("\n")
+    time.sleep(0.3)
+    p.key(b"\x03")
+    out = p.wait("rille> ")
+    check("Ctrl-C ends an entry that waits for tensors", "interrupted by Ctrl-C" in out, out)
+    check("their computation has ended, too", p.enter("(d:ones{ 2 } * 2):sum():item()").strip().endswith("4"))
+    out = p.enter("y:sum():item()")
+    check("a tensor that was not computed says so", "not computed: interrupted by Ctrl-C" in out, out)
     out = p.enter("eror('x')")
     check("an error and what was meant", "did you mean 'error'" in out, out)
     for typed, whole in (("rille.re", "rille.rent"), ("rille.op", "rille.optim"), ("table.conc", "table.concat"),

@@ -250,6 +250,16 @@ static void test_grants(rille_runtime* rt) {
           "return { sum, ok, e.kind }",
           &options),
       "[6,false,\"device\"]");
+  options.wall_ms = 1000;
+  rille_run* endless = prepare(rt,
+                               "local cpu = require('rille').device('cpu') local x = cpu:zeros(1) "
+                               "local k = cpu:kernel('__global__ void k(volatile float* x) { while (x[0] == 0) {} }') "
+                               "k:launch({ grid = 1, block = 1 }, x) return x:item()",
+                               &options);
+  ok(rille_run_start(endless));
+  fails(rt, endless, RILLE_TIMEOUT);
+  rille_run_free(endless);
+  options.wall_ms = 0;
   denied(rt, &options,
          "require('rille').device('cpu'):kernel('__global__ void k(float* x) {}', { options = { '-wrapper' } })");
 }

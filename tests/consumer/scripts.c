@@ -228,6 +228,46 @@ static void test_given_way(void) {
   rille_script_free(s);
 }
 
+/* Limits of time and cancels end what a call has asked of devices, which would take minutes; other calls go on. A host
+   function that looks at a tensor waits no longer either. */
+static void test_tensors(void) {
+  const char* source =
+      "local app, d = require 'app', require('rille').device('cpu') "
+      "local function long() local x = d:randn { 1000, 1000 } for i = 1, 10000 do x = x:matmul(x) * 1e-2 end "
+      "return x end "
+      "return { long = function() return long():sum():item() end, look = function() return app.first(long()) end, "
+      "short = function() return d:ones { 4 }:sum():item() end }";
+  const struct {
+    int wall_ms, cpu_ms, slice_ms;
+    const char *function, *words;
+  } cases[] = {{300, 0, 0, "long", "took longer than 300ms"},
+               {0, 300, 0, "long", "computed for 300ms"},
+               {300, 0, 0, "look", "took longer than 300ms"},
+               {0, 0, 300, "look", "time slice of 300ms"},
+               {0, 0, 0, "long", "enough"}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
+    rille_run_options options;
+    rille_run_options_init(&options, sizeof options);
+    options.wall_ms = cases[i].wall_ms, options.cpu_ms = cases[i].cpu_ms, options.slice_ms = cases[i].slice_ms;
+    rille_script* s = load(source, &options);
+    memset(&got, 0, sizeof got);
+    uint64_t call = 0;
+    const time_t began = time(NULL);
+    ok(rille_script_begin(runtime, find(s, cases[i].function), NULL, 0, done, &got, &call));
+    if (strcmp(cases[i].words, "enough") == 0) {
+      ok(rille_turn(runtime, 100, NULL));
+      ok(rille_script_cancel(s, call, "enough"));
+    }
+    turn_until(1);
+    expect_failure(strcmp(cases[i].words, "enough") == 0 ? RILLE_CANCELLED : RILLE_TIMEOUT, cases[i].words);
+    ok(rille_script_begin(runtime, find(s, "short"), NULL, 0, done, &got, NULL));
+    turn_until(2);
+    CHECK(!got.failed && got.value == 4);
+    rille_script_free(s);
+    CHECK(time(NULL) - began < 20);
+  }
+}
+
 static pthread_barrier_t spinning;
 static void tell(const char* output, size_t length, void* payload) {
   (void)output, (void)length, (void)payload;
@@ -326,6 +366,7 @@ int main(void) {
   test_waiting();
   test_limits();
   test_given_way();
+  test_tensors();
   test_interrupt();
   test_misuse();
   ok(rille_shutdown(runtime, 5000));

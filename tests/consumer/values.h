@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define MAYBE __attribute__((unused)) /* not every program needs all of this */
 #define CHECK(x) ((x) ? (void)0 : (fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #x), exit(1)))
@@ -154,6 +155,21 @@ MAYBE static void borrow(rille_call* call, void* payload) {
   lent_function = v.as.function;
 }
 
+/* The first number of a tensor. */
+MAYBE static void first(rille_call* call, void* payload) {
+  (void)payload;
+  rille_value v;
+  rille_view view = {sizeof view, NULL, 0, NULL, 0, {0}};
+  rille_error* error = rille_call_value(call, 0, &v);
+  if (!error) error = rille_handle_view(runtime, v.as.handle, &view);
+  if (error) {
+    rille_call_fail(call, error);
+    return;
+  }
+  v = number(*(const float*)view.data);
+  rille_call_return_value(call, &v);
+}
+
 MAYBE static rille_completion* waiting;
 MAYBE static void later(rille_call* call, void* payload) {
   (void)payload;
@@ -167,6 +183,7 @@ MAYBE static const rille_function_spec functions[] = {
     {sizeof(rille_function_spec), "apply", RILLE_PURE, apply, NULL},
     {sizeof(rille_function_spec), "keep", RILLE_PURE, keep, NULL},
     {sizeof(rille_function_spec), "borrow", RILLE_PURE, borrow, NULL},
+    {sizeof(rille_function_spec), "first", RILLE_PURE, first, NULL},
     {sizeof(rille_function_spec), "later", RILLE_PURE, later, NULL},
     {sizeof(rille_function_spec), "later_step", RILLE_STEP, later, NULL},
     {sizeof(rille_function_spec), "echo_step", RILLE_STEP, echo, NULL},

@@ -82,6 +82,12 @@ store::TensorSource source_of(const Snapshot::Entry& e) {
   return source;
 }
 
+std::int64_t size_of(const std::vector<Snapshot::Entry>& entries) {
+  std::int64_t bytes = 0;
+  for (const auto& e : entries) bytes += static_cast<std::int64_t>(e.data.bytes.size());
+  return bytes;
+}
+
 struct Plan {
   std::string root;
   std::int64_t step = 0;
@@ -153,6 +159,7 @@ Result<int> write(lua_State* L) {
   plan.manifest.cursor = options["cursor"];
   plan.manifest.rng = options["rng"];
   plan.manifest.metadata = options["metadata"];
+  if (const auto& disk = host.options().disk) RILLE_CHECK(disk->take(size_of(*s.entries)));
   auto state = std::make_shared<WriteState>();
   host.loop().spawn(drive_write(host.loop(), std::move(plan), s.entries, state));
   push_object(L, Write{state});
@@ -260,6 +267,7 @@ Result<int> save(lua_State* L) {
   Snapshot& s = check_object<Snapshot>(L, 1, "snapshot");
   RILLE_TRY(std::string path, LuaHost::of(L).grants().write(std::string(check_text(L, 2, "the file"))));
   store::StringMap metadata;
+  if (const auto& disk = LuaHost::of(L).options().disk) RILLE_CHECK(disk->take(size_of(*s.entries)));
   RILLE_TRY(Value given, to_value(L, 3, "metadata"));
   if (const Value::Object* fields = given.as_object())
     for (const auto& [key, value] : *fields) {

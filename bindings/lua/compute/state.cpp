@@ -70,7 +70,7 @@ struct Source {
     if (files) return read_tensor(L, *files, name, g);
     Tensor t = take(name).detach();
     if (&t.graph() == &g) return t;
-    RILLE_TRY(const HostData data, t.graph().read_blocking(t));
+    RILLE_TRY(const HostData data, read_here(L, t));
     return tensor::from_bytes(g, data.shape, data.dtype, data.bytes.data(), data.bytes.size());
   }
 };

@@ -17,12 +17,6 @@
 
 namespace rille::lua {
 
-namespace {
-
-constexpr std::size_t collect_after_bytes = 256u << 20;
-
-}  // namespace
-
 Error at_line(lua_State* L, Error error) {
   std::string where = script_position(L);
   if (where != "?" && error.message.find(where) == std::string::npos) error.message += " (" + where + ")";
@@ -33,7 +27,7 @@ int push_tensor(lua_State* L, Tensor t) {
   TensorState& state = tensor_state(L);
   state.handle_bytes += t.size_bytes();
   // Lua's garbage collector counts only the small userdata, not the tensor's memory
-  if (state.handle_bytes > collect_after_bytes) {
+  if (state.handle_bytes > state.collect_after_bytes) {
     state.handle_bytes = 0;
     lua_gc(L, LUA_GCCOLLECT, 0);
   }

@@ -33,6 +33,7 @@ struct TensorState {
   lua_State* L = nullptr;            // Lua state of the operation being recorded; gives the position in errors
   std::shared_ptr<lua_State*> main;  // weak_ptr copies of it tell whether the Lua state still exists
   std::size_t handle_bytes = 0;      // bytes of the tensors pushed to Lua since its last garbage collection
+  std::size_t collect_after_bytes = 256u << 20;
   // GPU and CPU load meters, created by the first reading; each reading covers the time since the previous one.
   std::optional<telemetry::GpuTelemetry> gpus;
   std::optional<telemetry::CpuTelemetry> processor;
@@ -40,6 +41,7 @@ struct TensorState {
   std::vector<std::function<void()>> at_close;  // functions called before the destructor waits for pending work
   ~TensorState();
 
+  void follow_work();    // records for LuaHost::work() from now on
   bool tracing() const;  // whether any graph is recording a compiled function
   const Graph::Modes& modes() const { return graph->modes(); }
   void set_modes(const Graph::Modes& modes);  // sets the modes of all graphs
@@ -48,6 +50,10 @@ struct TensorState {
 TensorState& tensor_state(lua_State* L);
 // Returns the graph of the device named "cpu" or "cuda:0"; creates it on the first request.
 Result<std::shared_ptr<Graph>> graph_on(lua_State* L, const std::string& name);
+// Waits on the loop's thread, where the fiber cannot be suspended. Raises the error that must end the script's code, if
+// there is one.
+Result<void> synchronize_here(lua_State* L, Graph& g);
+Result<HostData> read_here(lua_State* L, const Tensor& t);
 // Returns the default device's graph; raises if the default GPU cannot be used.
 std::shared_ptr<Graph> default_graph(lua_State* L);
 Graph& graph(lua_State* L);

@@ -20,7 +20,7 @@ constexpr std::size_t settle_after_bytes = 64u << 20;
 Result<> settle(lua_State* L, Graph& g) {
   if (g.tracing()) return success();
   lua_gc(L, LUA_GCCOLLECT, 0);  // frees tensors that the script can no longer reach
-  RILLE_CHECK(g.synchronize_blocking());
+  RILLE_CHECK(synchronize_here(L, g));
   g.device()->release_cache();
   return success();
 }

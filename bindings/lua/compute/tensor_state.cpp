@@ -1,6 +1,9 @@
 // Creates the graphs of a Lua state: one for the default device and one for each device requested by name.
 #include <algorithm>
+#include <chrono>
+#include <future>
 
+#include "bindings/lua/compute/lane_meter.hpp"
 #include "bindings/lua/compute/tensor.hpp"
 #include "runtime/compute/device/cpu.hpp"
 #include "runtime/compute/device/cuda.hpp"
@@ -20,6 +23,7 @@ TensorState::~TensorState() {
   for (const auto& f : at_close) f();
   for (const auto& g : graphs) {
     g->set_where({});
+    g->set_look({});
     // After the destructor no callback may come. The second pass completes event waits that the first pass started
     // again.
     for (int i = 0; i < 2; ++i) g->synchronize_blocking().ok();
@@ -36,12 +40,43 @@ void TensorState::set_modes(const Graph::Modes& modes) {
 
 namespace {
 
+// Counts the processor time of the host's work, if there is a limit for it.
+void meter(const LuaHost& host, const std::shared_ptr<lua_State*>& main, Loop& loop) {
+  const std::int64_t cpu_ms = host.options().limits.cpu_ms;
+  const std::shared_ptr<Work>& work = host.work();
+  if (cpu_ms <= 0 || work->meter()) return;
+  auto over = [main = std::weak_ptr<lua_State*>(main), &loop, cpu_ms, weak = std::weak_ptr<Work>(work)] {
+    const Error why = cpu_error(cpu_ms);
+    auto mine = weak.lock();
+    if (!mine) return;
+    mine->end(why);
+    // The loop's thread gives the work up: the meter, which it owns, cannot end on the watchdog's.
+    loop.post_from_thread([main, mine = std::move(mine), why] {
+      if (const auto alive = main.lock()) LuaHost::of(*alive).work_is_over(mine.get(), why);
+    });
+  };
+  work->set_meter(std::make_shared<LaneMeter>(cpu_ms, host.options().spent, std::move(over)));
+}
+
 Result<std::shared_ptr<Graph>> make_graph(TensorState& state, std::shared_ptr<device::Device> device) {
   RILLE_TRY(auto made, Graph::create(std::move(device)));
   made->set_where([s = &state] { return s->L ? script_position(s->L) : std::string("?"); });
+  LuaHost& host = LuaHost::of(*state.main);
+  made->set_look([&host] { host.look(); });
   state.graphs.push_back(made);
+  state.follow_work();
   return made;
 }
+
+}  // namespace
+
+void TensorState::follow_work() {
+  LuaHost& host = LuaHost::of(*main);
+  meter(host, main, host.loop());
+  for (const auto& g : graphs) g->set_work(host.work());
+}
+
+namespace {
 
 // Announces a wait of minutes: if no prebuilt kernel image matches, the first operation compiles the kernels.
 void tell_compiling(lua_State* L, const device::CudaCard& card) {
@@ -61,7 +96,19 @@ void tell_compiling(lua_State* L, const device::CudaCard& card) {
 }
 
 Result<std::shared_ptr<device::Device>> open_device(lua_State* L, const std::string& name) {
-  if (name == "cpu") return std::shared_ptr<device::Device>(device::CpuDevice::create(device::Lane::shared()));
+  if (name == "cpu") {
+    std::shared_ptr<device::Device> cpu = device::CpuDevice::create(device::Lane::shared());
+    if (const auto& memory = LuaHost::of(L).options().memory) {
+      cpu->count_in(memory);
+      LuaHost::of(L).state().relieve = [weak = std::weak_ptr<device::Device>(cpu)] {
+        const auto device = weak.lock();
+        if (!device || device->memory().cached_bytes == 0) return false;
+        device->release_cache();
+        return true;
+      };
+    }
+    return cpu;
+  }
   RILLE_TRY(auto opened, device::CudaDevice::open(name));
   tell_compiling(L, opened->card());
   return std::shared_ptr<device::Device>(std::move(opened));
@@ -100,12 +147,38 @@ TensorState& tensor_state(lua_State* L) {
       opened = open_device(L, "cpu");
     }
     auto device = value_or_raise(L, std::move(opened));
+    if (const auto& memory = LuaHost::of(L).options().memory; memory && memory->limit_bytes())
+      fresh.collect_after_bytes = std::min(fresh.collect_after_bytes, std::size_t(memory->limit_bytes()) / 4);
     state = &push_object(L, std::move(fresh));
     state->graph = value_or_raise(L, make_graph(*state, std::move(device)));
     set_registry(L, &tensor_state_key);
+    LuaHost::of(L).on_work([state] { state->follow_work(); });
   }
   state->L = L;
   return *state;
+}
+
+namespace {
+
+template <class T>
+Result<T> wait_here(lua_State* L, std::future<Result<T>> arrives) {
+  constexpr std::chrono::milliseconds between_looks(5);
+  while (arrives.wait_for(between_looks) != std::future_status::ready) LuaHost::of(L).check(L);
+  return arrives.get();
+}
+
+}  // namespace
+
+Result<void> synchronize_here(lua_State* L, Graph& g) {
+  const auto promise = std::make_shared<std::promise<Result<void>>>();
+  g.synchronize([promise](Result<void> r) { promise->set_value(std::move(r)); });
+  return wait_here(L, promise->get_future());
+}
+
+Result<HostData> read_here(lua_State* L, const Tensor& t) {
+  const auto promise = std::make_shared<std::promise<Result<HostData>>>();
+  t.graph().read(t, [promise](Result<HostData> r) { promise->set_value(std::move(r)); });
+  return wait_here(L, promise->get_future());
 }
 
 std::shared_ptr<Graph> default_graph(lua_State* L) {

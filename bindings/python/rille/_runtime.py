@@ -13,7 +13,8 @@ from ._library import (EFFECTS, STATES, DoneFunction, Error, FunctionSpec, HostF
                        RunOptions, TextFunction, ValuesFunction, Value, check, error_of, lib, new_error, taken)
 from ._values import Function, Lent, received
 
-LIMITS = ("memory_bytes", "slice_ms", "wall_ms", "spend_micros", "leases_max", "cpu_ms", "output_bytes", "fibers_max")
+LIMITS = ("memory_bytes", "slice_ms", "wall_ms", "spend_micros", "leases_max", "cpu_ms", "output_bytes", "fibers_max",
+          "disk_bytes")
 LEVELS = ("debug", "info", "warn", "error")
 
 

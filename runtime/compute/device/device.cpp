@@ -112,6 +112,14 @@ std::string Device::Pool::owners_summary() const {
 
 Device::Device() : pool_(std::make_shared<Pool>()) {}
 
+void* Device::counted_allocate(std::size_t bytes) {
+  const auto size = std::int64_t(bytes);
+  if (use_ && !use_->take(MemoryUse::Part::tensors, size)) return nullptr;
+  void* const data = system_allocate(bytes);
+  if (!data && use_) use_->give(MemoryUse::Part::tensors, size);
+  return data;
+}
+
 Result<Buffer> Device::allocate(std::size_t bytes) {
   Buffer buffer;
   if (bytes == 0) return buffer;
@@ -135,12 +143,17 @@ Result<Buffer> Device::allocate(std::size_t bytes) {
       release_cache();
       lock.lock();
     }
-    if (!over()) data = system_allocate(size);
+    if (!over()) data = counted_allocate(size);
     if (!data && !over()) {
       lock.unlock();
       release_cache();
       lock.lock();
-      data = system_allocate(size);
+      data = counted_allocate(size);
+      if (!data && use_ && use_->room_bytes() < std::int64_t(size)) {
+        Error e = use_->error();
+        e.hint += "; live by size: " + summary_of(pool_->live) + pool_->owners_summary();
+        return e;
+      }
     }
   }
   if (!data) {
@@ -226,6 +239,7 @@ void Device::release_cache() {
   if (pool_->stats.cached_bytes) before_frees();
   for (auto& [size, waiting] : pool_->free) {
     for (const auto& f : waiting) system_free(f.data, size);
+    if (use_) use_->give(MemoryUse::Part::tensors, std::int64_t(size * waiting.size()));
     pool_->stats.cached_bytes -= std::int64_t(size * waiting.size());
     waiting.clear();
   }

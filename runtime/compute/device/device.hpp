@@ -13,6 +13,7 @@
 
 #include "kernels/dtype.hpp"
 #include "runtime/core/base/result.hpp"
+#include "runtime/core/base/use.hpp"
 
 namespace rille {
 // Converts "f32", "i64", ... to a DType. For another name an error of kind invalid, whose hint lists the known names.
@@ -94,6 +95,9 @@ class Device : public std::enable_shared_from_this<Device> {
   // Live buffers grouped by size, largest group first, e.g. "12 x 4.2 MB, 3 x 1.0 kB".
   std::string memory_summary() const;
   void set_memory_limit(std::int64_t bytes);  // 0: no limit
+  // Counts the device's memory, kept memory included, in `use`, under its limit too. Call before the first allocation.
+  void count_in(std::shared_ptr<MemoryUse> use) { use_ = std::move(use); }
+  const std::shared_ptr<MemoryUse>& counted_in() const { return use_; }  // may be null
   void reset_peak();
   void release_cache();  // returns cached memory to the system
 
@@ -115,7 +119,9 @@ class Device : public std::enable_shared_from_this<Device> {
   friend struct Buffer::Block;
   void give_back(void* data, std::size_t bytes, std::uint64_t stamp);
   struct Pool;
+  void* counted_allocate(std::size_t bytes);  // null: no memory, or the limit of use_ would be exceeded
   std::shared_ptr<Pool> pool_;
+  std::shared_ptr<MemoryUse> use_;
 };
 
 }  // namespace rille::device

@@ -226,6 +226,7 @@ struct Compiled::State {
     const auto random = graph->random_state();
     call->seed = random.seed;
     call->step = random.step;
+    call->asked = {graph->work(), graph->work()->ends()};
     for (const auto& t : inputs) call->inputs.push_back({t.impl()->storage, t.impl()->window});
     for (const auto& leaf : v.graded) call->inputs.push_back({leaf->grad.impl()->storage, leaf->grad.impl()->window});
     std::vector<std::shared_ptr<Storage>> fresh;
@@ -240,6 +241,7 @@ struct Compiled::State {
     for (const auto& out : v.plan->outputs) outputs.push_back(output(out, call->inputs, fresh));
     for (const auto& storage : v.plan->written) ++storage->version;
     auto node = std::make_shared<Node>();
+    node->asked = call->asked;
     node->replay = std::move(call);
     send(*graph, std::move(node));
     std::size_t next = v.results;

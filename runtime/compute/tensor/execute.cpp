@@ -19,6 +19,9 @@ namespace rille::tensor {
 
 namespace {
 
+// The lane's scratch memory belongs to the process, not to a run: a run may enlarge it by so much whatever its limit.
+constexpr std::int64_t scratch_always_bytes = 1 << 20;
+
 // Marks a kind and a code at the start of an error text, before and after them. No kernel message begins with this
 // mark.
 constexpr char kind_mark = '\1';
@@ -93,7 +96,7 @@ Error no_room(const Node& node, const Output& out, Error e) {
 }
 
 // Error memory: nothing ran. Any other error of the operation is stored in its outputs.
-Result<void> run_node(Node& node, LaneQueue& queue, device::Device& device, kernels::LaneState& lane) {
+Result<void> run_node(Node& node, LaneQueue& queue, device::Device& device, kernels::LaneState& lane, bool to_the_end) {
   if (const auto error = input_error(node)) {
     fail_outputs(node, error);
     return success();
@@ -133,8 +136,13 @@ Result<void> run_node(Node& node, LaneQueue& queue, device::Device& device, kern
                      text.data(),
                      payload};
   auto called = success();
+  lane.heed(to_the_end ? kernels::StopSign{} : node.asked.sign());
   if (auto* executor = device.executor()) called = queue.call_on(*executor, *node.op, call);
   else queue.call(*node.op, call);
+  if (lane.cut_short()) {
+    fail_outputs(node, node.asked.work->why(), true);
+    return success();
+  }
   if (!called && called.error().kind == ErrorKind::memory) return called;
   if (!called || text[0]) {
     auto error = std::make_shared<const Error>(
@@ -149,10 +157,6 @@ Result<void> run_node(Node& node, LaneQueue& queue, device::Device& device, kern
     }
   }
   return success();
-}
-
-bool updates(const Node& node) {
-  return std::any_of(node.out.begin(), node.out.end(), [](const auto& out) { return out.update; });
 }
 
 // Whether a result of the node is still referenced, or the node must run anyway (a replay, launch or update).
@@ -213,7 +217,15 @@ Orders& LaneQueue::ordered(device::Executor& executor) {
 }
 
 Result<void> LaneQueue::run_one(Node& node, device::Device& device, kernels::LaneState& lane) {
-  if (!node.replay) return run_node(node, *this, device, lane);
+  // An update runs to its end, which takes one pass over the tensor: so no tensor is left half updated.
+  if (!node.replay) {
+    const bool update = updates(node);
+    lane.heed({});
+    if (update && node.together.id) begin_together(node);
+    auto ran = run_node(node, *this, device, lane, update || bound_to_run(node));
+    if (lane.cut_short()) tear(node, node.asked.work->why());
+    return ran;
+  }
   if (auto* executor = device.executor()) return run_replay_on(*executor, *node.replay, *this, device);
   return run_replay(*node.replay, *this, device, lane);
 }
@@ -234,9 +246,71 @@ Result<void> LaneQueue::run_ordered(Node& node, device::Device& device, kernels:
   return ran;
 }
 
+void LaneQueue::begin_together(const Node& node) {
+  if (node.together.id != begun.id) changed.clear();
+  begun = node.together;
+  for (const auto& out : node.out)
+    if (out.update && !begun.to_the_end) changed.push_back(out.storage);
+}
+
+// The work was ended before this node ran.
+void LaneQueue::skip(Node& node, const std::shared_ptr<const Error>& why) {
+  fail_outputs(node, why);
+  tear(node, why);
+  if (!node.replay) return;
+  for (const auto& weak : node.replay->outputs)
+    if (const auto storage = weak.lock()) storage->error = why;
+}
+
+// The node did not run to its end: what others with which it belongs together have changed loses its value.
+void LaneQueue::tear(const Node& node, const std::shared_ptr<const Error>& why) {
+  if (!node.together.id || node.together.id != begun.id) return;
+  for (const auto& weak : changed)
+    if (const auto storage = weak.lock()) storage->error = why;
+  changed.clear();
+}
+
+namespace {
+
+// Tells the meters of the work that the lane computes.
+class Metering {
+ public:
+  explicit Metering(bool on) : on_(on) {}
+  ~Metering() { now_on(nullptr); }
+  Metering(const Metering&) = delete;
+  void now_on(const std::shared_ptr<Work::Meter>& meter) {
+    if (!on_ || meter == meter_) return;
+    if (meter_) meter_->ends();
+    meter_ = meter;
+    if (meter_) meter_->begins();
+  }
+
+ private:
+  bool on_;
+  std::shared_ptr<Work::Meter> meter_;
+};
+
+}  // namespace
+
 Result<void> LaneQueue::run(device::Device& device, kernels::LaneState& lane, bool give_up) {
+  auto ran = run_all(device, lane, give_up);
+  lane.heed({});
+  lane.may_grow(INT64_MAX);
+  return ran;
+}
+
+Result<void> LaneQueue::run_all(device::Device& device, kernels::LaneState& lane, bool give_up) {
+  const MemoryUse* const use = device.counted_in().get();
+  Metering metering(device.kind() == device::Kind::cpu);
   while (!nodes.empty()) {
     auto& node = *nodes.front();
+    lane.may_grow(use ? std::max<std::int64_t>(use->room_bytes(), scratch_always_bytes) : INT64_MAX);
+    if (node.asked.ended() && !bound_to_run(node)) {
+      skip(node, node.asked.work->why());
+      nodes.pop_front();
+      continue;
+    }
+    metering.now_on(node.asked.work->meter());
     auto ran = orders ? run_ordered(node, device, lane) : run_one(node, device, lane);
     if (!ran) {
       if (drop_unwanted(nodes) || (orders && orders->let_go())) continue;

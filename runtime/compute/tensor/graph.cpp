@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <future>
@@ -100,6 +101,14 @@ std::vector<std::shared_ptr<Node>> take_pending(Graph::Impl& impl) {
 
 }  // namespace
 
+void Graph::set_work(std::shared_ptr<Work> work) { impl_->work = std::move(work); }
+const std::shared_ptr<Work>& Graph::work() const { return impl_->work; }
+
+AllOrNone::AllOrNone(Graph& g, bool to_the_end) : graph_(g) {
+  g.impl().together = {g.impl().next_together++, to_the_end};
+}
+AllOrNone::~AllOrNone() { graph_.impl().together = {}; }
+
 std::size_t Graph::depth() const { return device_->lane().depth(); }
 
 void Graph::flush() {
@@ -195,6 +204,10 @@ void Graph::read(const Tensor& t, std::function<void(Result<HostData>)> done, bo
     if (storage->error) return Error(*storage->error);
     HostData data{w.dtype, w.shape, {}};
     const auto size = rille::size_bytes(w.dtype);
+    if (const auto& use = device->counted_in()) {
+      RILLE_TRY(auto held, MemoryHeld::take(use, MemoryUse::Part::tensors, std::int64_t(size) * w.shape.count()));
+      data.held = std::make_shared<const MemoryHeld>(std::move(held));
+    }
     data.bytes.resize(std::size_t(w.shape.count()) * size);
     if (data.bytes.empty()) return data;
     if (!storage->buffer)
@@ -209,11 +222,18 @@ void Graph::read(const Tensor& t, std::function<void(Result<HostData>)> done, bo
   device_->lane().post(device::telling(work, std::move(done)));
 }
 
+template <class T>
+Result<T> Graph::wait(std::future<Result<T>> arrives) const {
+  constexpr std::chrono::milliseconds between_looks(5);
+  while (look_ && arrives.wait_for(between_looks) != std::future_status::ready) look_();
+  return arrives.get();
+}
+
 Result<HostData> Graph::read_blocking(const Tensor& t) {
   auto promise = std::make_shared<std::promise<Result<HostData>>>();
   auto future = promise->get_future();
   read(t, [promise](Result<HostData> r) { promise->set_value(std::move(r)); });
-  return future.get();
+  return wait(std::move(future));
 }
 
 Result<Viewed> view_blocking(const Tensor& t) {
@@ -262,14 +282,14 @@ Result<void> Graph::compute_blocking(const Tensor& t) {
     return {};
   };
   device_->lane().post(device::telling(work, [promise](Result<void> r) { promise->set_value(std::move(r)); }));
-  return future.get();
+  return wait(std::move(future));
 }
 
 Result<void> Graph::synchronize_blocking() {
   auto promise = std::make_shared<std::promise<Result<void>>>();
   auto future = promise->get_future();
   synchronize([promise](Result<void> r) { promise->set_value(std::move(r)); });
-  return future.get();
+  return wait(std::move(future));
 }
 
 Result<double> Graph::item_blocking(const Tensor& t) {

@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <future>
 #include <memory>
 #include <optional>
 #include <string>
@@ -18,6 +19,7 @@
 #include "runtime/compute/device/cpu.hpp"
 #include "runtime/compute/tensor/profile.hpp"
 #include "runtime/compute/tensor/tensor.hpp"
+#include "runtime/core/base/work.hpp"
 
 namespace rille::tensor {
 
@@ -26,8 +28,9 @@ struct HostData {
   DType dtype = DType::f32;
   Dims shape;
   std::vector<std::byte> bytes;
-  double number(std::int64_t i) const;         // element i as a double; an i64 beyond 2^53 loses digits
-  std::int64_t integer(std::int64_t i) const;  // element i truncated to an integer
+  std::shared_ptr<const MemoryHeld> held = {};  // counts `bytes` in the run's memory; null: not counted
+  double number(std::int64_t i) const;          // element i as a double; an i64 beyond 2^53 loses digits
+  std::int64_t integer(std::int64_t i) const;   // element i truncated to an integer
 };
 
 // Position in the sequence of random numbers. Checkpoints save it; set_random_state restores it.
@@ -64,6 +67,10 @@ class Graph : public std::enable_shared_from_this<Graph> {
   // Calls `done` when everything recorded so far has run, with the first error that was not yet reported.
   void synchronize(std::function<void(Result<void>)> done);
   Result<void> synchronize_blocking();
+  // Whose work is recorded from now on. Work::end() makes the lane skip what was recorded of it, and break off what it
+  // computes.
+  void set_work(std::shared_ptr<Work> work);
+  const std::shared_ptr<Work>& work() const;
   std::size_t pending() const;  // operations recorded and not yet sent to the lane
   std::size_t depth() const;    // jobs sent to the lane and not finished; above about 64 callers should wait
 
@@ -99,12 +106,16 @@ class Graph : public std::enable_shared_from_this<Graph> {
   // `where` returns the script position ("train.lua:12"), for errors of operations in a compiled function.
   void set_where(std::function<std::string()> where) { where_ = std::move(where); }
   std::string where() const { return where_ ? where_() : std::string("?"); }
+  // `look` is called every few milliseconds while a call blocks this thread; it may end the work.
+  void set_look(std::function<void()> look) { look_ = std::move(look); }
 
   struct Impl;  // the graph's internals: runtime/compute/tensor/record.hpp
   Impl& impl() { return *impl_; }
 
  private:
   explicit Graph(std::shared_ptr<device::Device> device);
+  template <class T>
+  Result<T> wait(std::future<Result<T>> arrives) const;
   friend struct Impl;
   friend class Compiled;
   std::shared_ptr<device::Device> device_;
@@ -112,6 +123,7 @@ class Graph : public std::enable_shared_from_this<Graph> {
   RandomState random_;
   Modes modes_;
   std::function<std::string()> where_;
+  std::function<void()> look_;
 };
 
 // A tensor's values where they are, row-major. They stay there while `whole` (and `copy`) live.
@@ -122,6 +134,19 @@ struct Viewed {
 };
 // Blocks the thread until the values are computed, as read_blocking.
 Result<Viewed> view_blocking(const Tensor& t);
+
+// The updates recorded while it exists change their tensors all, or none (Together in record.hpp).
+class AllOrNone {
+ public:
+  // to_the_end: what is recorded takes about one pass over the tensors.
+  AllOrNone(Graph& g, bool to_the_end);
+  ~AllOrNone();
+  AllOrNone(const AllOrNone&) = delete;
+  AllOrNone& operator=(const AllOrNone&) = delete;
+
+ private:
+  Graph& graph_;
+};
 
 // Turns gradient recording off while an instance lives. For C++ callers; a binding uses set_grad_enabled.
 class NoGrad {

@@ -69,10 +69,10 @@ class Payload final : public kernels::Payload {
       if (const auto e = misplaced(*what, i, v)) return fail_with(c, *e);
     }
     std::string said;
-    auto ran =
-        executor ? executor->launch(*what->kernel, what->shape, mine) : what->kernel->run(what->shape, mine, said);
+    auto ran = executor ? executor->launch(*what->kernel, what->shape, mine)
+                        : what->kernel->run(what->shape, mine, said, [&c] { return c.stopped(); });
     if (!said.empty() && what->say) (*what->say)(std::move(said));
-    if (ran) return;
+    if (ran || c.stopped()) return;
     Error e = std::move(ran).error();
     if (!what->where.empty()) e.message += "; launched at " + what->where;
     fail_with(c, e);

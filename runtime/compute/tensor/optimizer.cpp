@@ -238,6 +238,9 @@ Result<void> Optimizer::step() {
       if (slot.counter) ready.counters.push_back(slot.counter);
     }
   }
+  const bool quick = std::none_of(groups_.begin(), groups_.end(),
+                                  [](const Group& one) { return std::holds_alternative<Muon>(one.update); });
+  const AllOrNone together(g, quick);
   RILLE_CHECK(count(all));
   for (std::size_t i = 0; i < groups_.size(); ++i) {
     const Ready& ready = all[i];

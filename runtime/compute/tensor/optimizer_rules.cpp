@@ -168,6 +168,7 @@ Result<void> average_(const std::vector<Tensor>& averages, const std::vector<Ten
     RILLE_TRY(x, contiguous(x));
     in.push_back(std::move(x));
   }
+  const AllOrNone together(g, true);
   if (steps) RILLE_CHECK(record(g, OpId::increment, {}, {}, {steps}, true));
   kernels::Attrs attrs;
   attrs.f[0] = decay;

@@ -20,6 +20,7 @@ std::shared_ptr<Node> with_inputs(const std::shared_ptr<Node>& node, const std::
   copy->payload = node->payload;
   copy->in = in;
   copy->out = node->out;
+  copy->together = node->together;
   return copy;
 }
 

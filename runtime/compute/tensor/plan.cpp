@@ -45,6 +45,7 @@ class Planner {
     share_in_place();
     place();
     for (const auto& node : live_) emit(*node);
+    bind_together();
     count_costs();
     for (const auto& note : notebook_.notes())
       if (draws(*note.op)) plan_->draws = std::max(plan_->draws, note.random_index + 1);
@@ -229,9 +230,16 @@ class Planner {
 
   void emit(const Node& node) {
     plan_->calls.push_back({node.op, node.attrs, node.payload, node.random.index, plan_->views.size(),
-                            int(node.in.size()), int(node.out.size())});
+                            int(node.in.size()), int(node.out.size()), updates(node), node.together});
     for (const auto& in : node.in) add_view(in.storage, in.window);
     for (const auto& out : node.out) add_view(out.storage.lock(), out.window);
+  }
+
+  void bind_together() {
+    std::unordered_map<std::uint64_t, std::size_t> last;
+    for (std::size_t i = 0; i < plan_->calls.size(); ++i) last[plan_->calls[i].together.id] = i;
+    for (auto& c : plan_->calls)
+      if (c.together.id) c.last_together = last[c.together.id];
   }
 
   const Notebook& notebook_;
@@ -263,8 +271,8 @@ std::shared_ptr<const Error> operand_error(const Replay& replay) {
   return nullptr;
 }
 
-void fail_torn(const Replay& replay, const PlanCall& call, const std::shared_ptr<const Error>& error) {
-  if (!is_collective(call.payload.get())) return;
+void fail_torn(const Replay& replay, const PlanCall& call, const std::shared_ptr<const Error>& error, bool torn) {
+  if (!torn && !is_collective(call.payload.get())) return;
   const auto wrote = [&call](std::size_t view) {
     const std::size_t first = call.first_view + std::size_t(call.n_in);
     return view >= first && view < first + std::size_t(call.n_out);
@@ -325,12 +333,27 @@ Result<void> run_replay(Replay& replay, LaneQueue& queue, device::Device& device
     if (const auto storage = replay.outputs[i].lock()) storage->buffer = outputs[i];
   }
   char text[kernels::Call::error_bytes] = {};
-  for (const auto& c : plan.calls) {
+  std::size_t begun = 0, bound = 0;  // the calls [begun, bound) belong together, and one has changed a tensor
+  const auto broken_off = [&](std::size_t at, bool cut) {
+    const auto why = replay.asked.work->why();
+    if (cut) fail_torn(replay, plan.calls[at], why, true);
+    for (std::size_t i = begun; i < at && at < bound; ++i)
+      if (plan.calls[i].update && plan.calls[i].together.id == plan.calls[begun].together.id)
+        fail_torn(replay, plan.calls[i], why, true);
+    return fail(why);
+  };
+  for (std::size_t at = 0; at < plan.calls.size(); ++at) {
+    const PlanCall& c = plan.calls[at];
+    const bool must_run = at < bound && plan.calls[begun].together.to_the_end;
+    if (!must_run && replay.asked.ended()) return broken_off(at, false);
+    if (c.update && c.together.id && at >= bound) begun = at, bound = c.last_together + 1;
     const auto* views = plan.views.data() + c.first_view;
     const kernels::Call call{views,   c.n_in,   views + c.n_in,
                              c.n_out, &c.attrs, {replay.seed, replay.step, c.random_index},
                              &lane,   text,     c.payload.get()};
+    lane.heed(c.update || must_run ? kernels::StopSign{} : replay.asked.sign());
     queue.call(*c.op, call);
+    if (lane.cut_short()) return broken_off(at, true);
     if (!text[0]) continue;
     const auto error = std::make_shared<const Error>(kernel_error(text));
     if (!queue.first_error) queue.first_error = error;

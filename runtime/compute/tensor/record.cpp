@@ -102,6 +102,8 @@ void hold(Graph::Impl& impl, const std::shared_ptr<Node>& node, const std::vecto
 
 Result<void> enter(Graph& g, const std::shared_ptr<Node>& node, const std::vector<Tensor>& out, bool update) {
   auto& impl = g.impl();
+  node->asked = {impl.work, impl.work->ends()};
+  node->together = impl.together;
   if (impl.check_numbers) node->where = impl.backward_of.empty() ? g.where() : impl.backward_of;
   if (impl.notebook) impl.notebook->operation(node, impl.trace != 0);
   node->once = impl.notebook != nullptr;

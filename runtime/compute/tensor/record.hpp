@@ -7,6 +7,7 @@
 // (which runs the device's operations) touches its buffer and error.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <deque>
 #include <memory>
@@ -19,6 +20,7 @@
 #include "runtime/compute/tensor/profile.hpp"
 #include "runtime/compute/tensor/shape.hpp"
 #include "runtime/compute/tensor/table.hpp"
+#include "runtime/core/base/work.hpp"
 
 namespace rille::tensor {
 
@@ -62,6 +64,24 @@ struct Output {
 
 struct Replay;  // compile.cpp: a plan with the arguments of one call
 
+// Operations that are ended together, such as an optimiser's step: no tensor has a part of their changes only.
+struct Together {
+  std::uint64_t id = 0;  // 0: none
+  // Once the first of them has changed a tensor, the others run to their end. Else (they may take long) they are broken
+  // off, and the tensors that were changed lose their values.
+  bool to_the_end = false;
+};
+
+// Whose work an operation is, and when it was asked for.
+struct Asked {
+  std::shared_ptr<Work> work;
+  std::uint64_t ends = 0;  // Work::ends() then
+  bool ended() const { return work->ended_since(ends); }
+  kernels::StopSign sign() const {
+    return {work->ends_place(), ends, work->promptly() ? kernels::parts_above_usual : 0};
+  }
+};
+
 struct Node {
   const Op* op = nullptr;  // null: this node replays a plan
   kernels::Attrs attrs;
@@ -70,7 +90,9 @@ struct Node {
   std::vector<Input> in;
   std::vector<Output> out;
   std::shared_ptr<Replay> replay;
-  std::string where;                       // script position; not empty: outputs are checked for NaN
+  std::string where;  // script position; not empty: outputs are checked for NaN
+  Asked asked;
+  Together together;
   bool once = false;                       // from a compiled function's first call; its buffers are not reused
   bool marked = false;                     // an operation on a stream will wait for this one (order.hpp)
   std::shared_ptr<device::Stream> stream;  // stream of a launch; null: the device's main stream
@@ -79,6 +101,10 @@ struct Node {
   Node& operator=(const Node&) = delete;
   ~Node();  // frees in a loop: a chain of ten thousand nodes would overflow the stack by recursion
 };
+
+inline bool updates(const Node& node) {  // whether it changes a tensor in place
+  return std::any_of(node.out.begin(), node.out.end(), [](const Output& out) { return out.update; });
+}
 
 struct GradFn;
 
@@ -101,6 +127,9 @@ struct LaneQueue {
   std::string first_infinity;                // while numbers are checked: which operation made the first infinity
   void (*instead)(const Op&, const kernels::Call&) = nullptr;  // for tests: called in place of every kernel
   std::shared_ptr<Orders> orders;                              // null: no launch on a stream so far
+  // Those of the latest updates that belong together, and what they have changed.
+  Together begun;
+  std::vector<std::weak_ptr<Storage>> changed;
   // Error memory: stopped at the operation that got no memory; call again to resume. With `give_up` such an operation
   // fails like any other: its outputs get the error, and the following operations run.
   Result<void> run(device::Device& device, kernels::LaneState& lane, bool give_up = false);
@@ -110,6 +139,11 @@ struct LaneQueue {
   Orders& ordered(device::Executor& executor);  // creates `orders` at the first call
 
  private:
+  Result<void> run_all(device::Device& device, kernels::LaneState& lane, bool give_up);
+  bool bound_to_run(const Node& node) const { return begun.to_the_end && node.together.id == begun.id; }
+  void begin_together(const Node& node);
+  void skip(Node& node, const std::shared_ptr<const Error>& why);
+  void tear(const Node& node, const std::shared_ptr<const Error>& why);
   Result<void> run_one(Node& node, device::Device& device, kernels::LaneState& lane);
   Result<void> run_ordered(Node& node, device::Device& device, kernels::LaneState& lane);
 };
@@ -124,6 +158,9 @@ struct Graph::Impl {
   std::vector<std::shared_ptr<Node>> launches;  // nodes of `pending` that run even if no result is used
   std::shared_ptr<LaneQueue> queue = std::make_shared<LaneQueue>();
   std::uint64_t next_storage = 1, next_grad = 1, next_trace = 1;
+  std::shared_ptr<Work> work = std::make_shared<Work>();
+  Together together;
+  std::uint64_t next_together = 1;
   std::uint64_t trace = 0;       // current trace; not 0: operations go to the notebook instead of `pending`
   Notebook* notebook = nullptr;  // null: no compiled function is being called
   std::uint32_t dead_traces = 0;

@@ -25,6 +25,9 @@ struct PlanCall {
   std::uint32_t random_index = 0;
   std::size_t first_view = 0;  // index in Plan::views of the call's first input; the outputs follow the inputs
   int n_in = 0, n_out = 0;
+  bool update = false;  // changes a tensor in place
+  Together together;
+  std::size_t last_together = 0;  // index of the last call of that id
 };
 
 // A view whose pointer changes with every call.
@@ -93,6 +96,7 @@ struct Replay {
   std::vector<Input> inputs;  // tensors of this call; a window's offset is added to the plan's offsets
   std::vector<std::weak_ptr<Storage>> outputs;
   std::uint64_t seed = 0, step = 0;
+  Asked asked;
 };
 
 // Error memory: nothing ran. After a kernel's error no later call of the plan runs, so later writes do not happen.
@@ -102,9 +106,10 @@ Result<void> run_replay_on(device::Executor& executor, Replay& replay, LaneQueue
 
 // The error of the first operand that has no value; null: all operands have a value.
 std::shared_ptr<const Error> operand_error(const Replay& replay);
-// Marks outputs as failed. A failed communicator call may have written a part of its tensors, so these lose their
-// values. If any other call fails, only the new outputs lose their values.
-void fail_torn(const Replay& replay, const PlanCall& call, const std::shared_ptr<const Error>& error);
+// Marks outputs as failed. `torn`: the call has half written its tensors. A failed communicator call may have written a
+// part of its tensors, so these lose their values. If any other call fails, only the new outputs lose their values.
+void fail_torn(const Replay& replay, const PlanCall& call, const std::shared_ptr<const Error>& error,
+               bool torn = false);
 // Sets the addresses of the arena's views, again if another recording has enlarged the arena. Error memory: no arena.
 Result<void> anchor_views(Plan& plan, device::Device& device);
 

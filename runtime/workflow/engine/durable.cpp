@@ -244,6 +244,14 @@ Async<> RunImpl::not_recorded(std::shared_ptr<FiberRecord> f, Error why) {
   co_return why;
 }
 
+// Counts what is to be recorded against the limits that the host program has set.
+Result<> RunImpl::count_result(std::size_t size, MemoryHeld& held) {
+  const auto bytes = static_cast<std::int64_t>(size);
+  if (limits_.disk) RILLE_CHECK(limits_.disk->take(bytes));
+  RILLE_TRY(held, MemoryHeld::take(limits_.memory, MemoryUse::Part::results, bytes));
+  return success();
+}
+
 // Records the outcome, and resumes the fiber once the outcome is on the disk. Fibers are resumed in completion order.
 Async<Value> RunImpl::complete(Slot slot, Result<Value> outcome, store::Journal::Write extra) {
   if (config_.mode != Mode::durable) co_return outcome;
@@ -253,7 +261,11 @@ Async<Value> RunImpl::complete(Slot slot, Result<Value> outcome, store::Journal:
   }
   QueuedEntry& row = row_of(slot);
   if (outcome) row.value = outcome->to_json();
-  if (row.value.size() > store::blob_bytes_max)
+  MemoryHeld counted;  // until the outcome is on the disk
+  if (Result<> fits = count_result(row.value.size(), counted); !fits) {
+    row.value.clear();
+    outcome = fits.error();
+  } else if (row.value.size() > store::blob_bytes_max)
     outcome = make_error(ErrorKind::invalid,
                          fmt::format("the result of {} '{}' is {} MB; at most 64 MB are kept", slot.operation.kind,
                                      slot.operation.name, row.value.size() >> 20),

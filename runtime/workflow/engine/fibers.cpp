@@ -209,6 +209,7 @@ void RunImpl::begin_cancel() {
     if (Result<> durable = journal_->flush(); !durable)
       event("warning", Value().set("what", "the cancel is not recorded").set("message", durable.error().message));
   }
+  if (guest_) guest_->drop_work(planned.reason);
   unwind(std::move(planned.reason));
   if (!suspended_) paused_.reset();
   for (auto& wake : std::exchange(held_, {})) wake.set(success());  // lets held operations of cleanups begin
@@ -216,6 +217,7 @@ void RunImpl::begin_cancel() {
 
 void RunImpl::stop_cleanup(Error reason) {
   if (!guest_ || cleanup_.cancelled()) return;
+  guest_->drop_work(reason);
   cleanup_.cancel(reason);
   for (const auto& [id, f] : fibers_)
     scheduler_.ready([this, id = id, reason] {
@@ -342,7 +344,10 @@ ScopeId RunImpl::entry_enter(FiberId id) {
 }
 
 void RunImpl::cancel_scope(ScopeId id, Error reason) {
-  if (ScopeRecord* s = scope(id)) s->source->cancel(std::move(reason));
+  ScopeRecord* s = scope(id);
+  if (!s) return;
+  if (guest_ && fibers_.size() == 1) guest_->drop_work(reason);  // background fibers keep theirs
+  s->source->cancel(std::move(reason));
 }
 
 Async<> RunImpl::children_end(FiberRecord& f, ScopeRecord& s) {

@@ -133,6 +133,12 @@ Async<Value> RunImpl::execute(Guest& guest, FunctionRef main, Value argument) {
 // Ends the run: releases the leases that the journal lists for it, ends its children, and records the result.
 Async<Value> RunImpl::settle_run(Result<Value> result) {
   if (!journal_) co_return result;
+  std::string text;
+  MemoryHeld counted;  // until it is on the disk
+  if (result) {
+    text = result->to_json();
+    if (Result<> fits = count_result(text.size(), counted); !fits) result = std::move(fits).error();
+  }
   std::string state = result                                         ? "done"
                       : divergence_                                  ? "diverged"
                       : result.error().kind == ErrorKind::cancelled  ? "cancelled"
@@ -154,7 +160,7 @@ Async<Value> RunImpl::settle_run(Result<Value> result) {
   }
   auto row = std::make_shared<std::array<std::string, 3>>();
   (*row)[0] = state;
-  if (result) (*row)[1] = result->to_json();
+  if (result) (*row)[1] = std::move(text);
   else (*row)[2] = error_to_value(result.error()).to_json();
   std::int64_t at = now_us();
   store::Journal::Write write = [run = config_.id, row, at](store::Db& db) -> Result<> {

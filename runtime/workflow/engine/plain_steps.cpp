@@ -101,7 +101,7 @@ bool RunImpl::plain_end(FiberId id, const Value& result) {
   }
   QueuedEntry& e = row->entry;
   e.value = result.to_json();
-  if (e.value.size() > store::inline_bytes_max) return false;
+  if (e.value.size() > store::inline_bytes_max || limits_.disk) return false;
   row->fiber = id;
   e.fiber = f.path;
   e.name = step.name;

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "runtime/core/base/guest.hpp"
+#include "runtime/core/base/use.hpp"
 #include "runtime/core/loop/loop.hpp"
 
 namespace rille::engine {
@@ -25,6 +26,8 @@ struct RunLimits {
   std::int64_t leases_max = -1;    // most leases that the run may hold at a time
   // Asked before every connection that staging makes; null: all are allowed.
   std::function<Result<>(const std::string& host, const std::string& port)> may_connect;
+  std::shared_ptr<MemoryUse> memory;  // counts results until they are recorded; may be null
+  std::shared_ptr<DiskUse> disk;      // counts results; may be null
 };
 
 class Run;

@@ -1,0 +1,94 @@
+// What a run and the child runs that it starts use of memory and disk, under one limit each. Threads: any, except that
+// only one thread at a time counts Lua memory.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <utility>
+
+#include "runtime/core/base/error.hpp"
+#include "runtime/core/base/result.hpp"
+
+namespace rille {
+
+class MemoryUse {
+ public:
+  enum class Part { lua, tensors, results };  // results: values on their way to the journal, and the run's result
+  static constexpr int parts = 3;
+
+  explicit MemoryUse(std::int64_t limit_bytes) : limit_(limit_bytes) {}  // 0: no limit
+  MemoryUse(const MemoryUse&) = delete;
+
+  std::int64_t limit_bytes() const { return limit_; }
+  std::int64_t bytes(Part p) const { return used_[int(p)].load(std::memory_order_relaxed); }
+  std::int64_t total_bytes() const { return bytes(Part::lua) + bytes(Part::tensors) + bytes(Part::results); }
+  std::int64_t room_bytes() const { return limit_ ? limit_ - total_bytes() : INT64_MAX; }
+
+  bool take(Part p, std::int64_t bytes);  // false: the limit would be exceeded, nothing was taken
+  void give(Part p, std::int64_t bytes) { used_[int(p)].fetch_sub(bytes, std::memory_order_relaxed); }
+  // Lua allocates so often that its count is no atomic addition; `reserve`: bytes allowed beyond the limit.
+  bool take_lua(std::int64_t bytes, std::int64_t reserve) {
+    if (bytes > 0 && limit_ && total_bytes() + bytes > limit_ + reserve) return refuse(Part::lua, bytes);
+    add_lua(bytes);
+    return true;
+  }
+  void add_lua(std::int64_t bytes) {
+    auto& lua = used_[int(Part::lua)];
+    lua.store(lua.load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed);
+  }
+  // Error memory, code memory_bytes: what was asked for at the last refusal, and what the parts used then.
+  Error error() const;
+
+ private:
+  bool refuse(Part p, std::int64_t bytes);  // returns false
+
+  const std::int64_t limit_;
+  std::atomic<std::int64_t> used_[parts] = {};
+  struct Refusal {
+    Part part = Part::lua;
+    std::int64_t bytes = 0;
+    std::int64_t used[parts] = {};
+  };
+  mutable std::mutex mutex_;
+  Refusal refusal_;
+};
+
+// Bytes of a MemoryUse, taken until the object is destroyed.
+class MemoryHeld {
+ public:
+  MemoryHeld() = default;
+  // Error memory: the limit would be exceeded. `use` may be null: nothing is counted.
+  static Result<MemoryHeld> take(std::shared_ptr<MemoryUse> use, MemoryUse::Part part, std::int64_t bytes);
+  MemoryHeld(MemoryHeld&& o) noexcept { *this = std::move(o); }
+  MemoryHeld& operator=(MemoryHeld&& o) noexcept {
+    std::swap(use_, o.use_);
+    std::swap(part_, o.part_);
+    std::swap(bytes_, o.bytes_);
+    return *this;
+  }
+  ~MemoryHeld() {
+    if (use_) use_->give(part_, bytes_);
+  }
+
+ private:
+  std::shared_ptr<MemoryUse> use_;
+  MemoryUse::Part part_ = MemoryUse::Part::results;
+  std::int64_t bytes_ = 0;
+};
+
+// Bytes that a run writes below the home: results in the journal, checkpoints, files of tensors and fetched files.
+class DiskUse {
+ public:
+  explicit DiskUse(std::int64_t limit_bytes) : limit_(limit_bytes) {}  // 0: no limit
+  // Call before writing. Error quota, code disk_bytes: the limit would be exceeded, nothing was counted.
+  Result<> take(std::int64_t bytes);
+
+ private:
+  const std::int64_t limit_;
+  std::atomic<std::int64_t> used_{0};
+};
+
+}  // namespace rille
