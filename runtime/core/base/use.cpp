@@ -28,7 +28,7 @@ bool MemoryUse::refuse(Part p, std::int64_t bytes) {
 }
 
 Error MemoryUse::error() const {
-  static constexpr const char* names[] = {"Lua", "tensors", "results"};
+  static constexpr const char* names[] = {"Lua", "tensors", "results", "fibers"};
   const std::lock_guard lock(mutex_);
   std::string used;
   for (int i = 0; i < parts; ++i)

@@ -16,15 +16,18 @@ namespace rille {
 
 class MemoryUse {
  public:
-  enum class Part { lua, tensors, results };  // results: values on their way to the journal, and the run's result
-  static constexpr int parts = 3;
+  // results: values on their way to the journal, and the run's result; fibers: what waits of each outside of Lua.
+  enum class Part { lua, tensors, results, fibers };
+  static constexpr int parts = 4;
 
   explicit MemoryUse(std::int64_t limit_bytes) : limit_(limit_bytes) {}  // 0: no limit
   MemoryUse(const MemoryUse&) = delete;
 
   std::int64_t limit_bytes() const { return limit_; }
   std::int64_t bytes(Part p) const { return used_[int(p)].load(std::memory_order_relaxed); }
-  std::int64_t total_bytes() const { return bytes(Part::lua) + bytes(Part::tensors) + bytes(Part::results); }
+  std::int64_t total_bytes() const {
+    return bytes(Part::lua) + bytes(Part::tensors) + bytes(Part::results) + bytes(Part::fibers);
+  }
   std::int64_t room_bytes() const { return limit_ ? limit_ - total_bytes() : INT64_MAX; }
 
   bool take(Part p, std::int64_t bytes);  // false: the limit would be exceeded, nothing was taken

@@ -93,6 +93,9 @@ bool RunImpl::ended(FiberId id) const {
 
 namespace {
 constexpr std::size_t path_bytes_max = 4096;
+// Counted for a fiber: about three times what its records, its waits and its wake-ups take. It also bounds how many
+// fibers there are to unwind when a limit of time ends the run.
+constexpr std::size_t fiber_bytes = 16 << 10;
 }  // namespace
 
 Result<FiberId> RunImpl::spawn(FiberId parent, std::string name, FunctionRef function, Value argument) {
@@ -107,8 +110,11 @@ Result<FiberId> RunImpl::spawn(FiberId parent, std::string name, FunctionRef fun
                       fmt::format("fibers are nested too deeply: the path of this one has more than {} bytes, {}..",
                                   path_bytes_max, p.path.substr(0, 40)),
                       "spawn fibers side by side from one fiber, or loop instead of spawning from the spawned");
+  RILLE_TRY(MemoryHeld held, MemoryHeld::take(limits_.memory, MemoryUse::Part::fibers,
+                                              static_cast<std::int64_t>(fiber_bytes + 2 * p.path.size())));
   std::int64_t n = ++p.child_names[name_hash(name)];
   FiberRecord& child = new_fiber(make_key(p.path, name, n), &owner(p));
+  child.counted = std::move(held);
   owner(p).children.insert(child.id);
   FiberId id = child.id;
   scheduler_.ready([this, id, function, argument = std::move(argument)] { guest_->start(id, function, argument); });

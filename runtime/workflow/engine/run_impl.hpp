@@ -79,6 +79,7 @@ struct FiberRecord : std::enable_shared_from_this<FiberRecord> {
   std::vector<OwedPermit> owed;
   Result<Value> result = Value();
   std::vector<Wake<bool>> joiners;
+  MemoryHeld counted;
 };
 
 // While it exists, the fiber counts as waiting for the replay or another fiber. If every fiber waits like this during
