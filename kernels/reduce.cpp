@@ -76,20 +76,27 @@ struct Parts {
   }
 };
 
-// Calls visit(offset, n, stride) for each row of the reduced dimensions, in a fixed order.
+static constexpr int64_t block = 4096;
+static constexpr int64_t piece = 64 * block;  // whole blocks: where a row is cut changes no sum
+
+// Calls visit(offset, n, stride) for each row of the reduced dimensions, in a fixed order; for pieces of a long row.
+// Ends early if the call is stopped.
 template <class V>
-static void reduced_rows(const Nest<1>& nest, int64_t base, const V& visit) {
+static void reduced_rows(const Call& c, const Nest<1>& nest, int64_t base, const V& visit) {
   for (int64_t o = 0; o < nest.outer; ++o) {
+    if (o % look_rows == look_rows - 1 && c.stopped()) return;
     int64_t at = base, rest = o;
     for (int d = nest.rank - 1; d >= 0; --d) {
       at += rest % nest.shape[d] * nest.stride[0][d];
       rest /= nest.shape[d];
     }
-    visit(at, nest.inner, nest.inner_stride[0]);
+    const int64_t stride = nest.inner_stride[0];
+    for (int64_t i = 0; i < nest.inner; i += piece) {
+      if (i > 0 && c.stopped()) return;
+      visit(at + i * stride, nest.inner - i < piece ? nest.inner - i : piece, stride);
+    }
   }
 }
-
-static constexpr int64_t block = 4096;
 
 // Sums all elements to one number, with f64 partial sums per block of contiguous memory.
 template <class T, class O>
@@ -137,7 +144,7 @@ static bool sum_columns(const Call& c, const Parts& p, double factor) {
         }
         in_block = 0;
       };
-      reduced_rows(rows, first, [&](int64_t at, int64_t m, int64_t s) {
+      reduced_rows(c, rows, first, [&](int64_t at, int64_t m, int64_t s) {
         for (int64_t i = 0; i < m; ++i) {
           const T* row = x + at + i * s;
           if (n == width) {
@@ -172,7 +179,7 @@ static void sum_as(const Call& c) {
   for_stoppable(c, p.n_outer, p.n_reduced, [&](int64_t begin, int64_t end) {
     for (int64_t o = begin; o < end; ++o) {
       typename Wide<T>::type total = 0;
-      reduced_rows(nest, Parts::offset(p.outer.shape, p.outer.strides, o), [&](int64_t at, int64_t n, int64_t s) {
+      reduced_rows(c, nest, Parts::offset(p.outer.shape, p.outer.strides, o), [&](int64_t at, int64_t n, int64_t s) {
         for (int64_t i = 0; i < n; i += block) total += block_sum(x + at + i * s, n - i < block ? n - i : block, s);
       });
       out[o] = factor != 0 ? O(double(total) * factor) : O(total);
@@ -301,7 +308,7 @@ static bool extreme_columns(const Call& c, const Parts& p, const Better& better)
       const T* x = c.in[0].ptr<T>();
       T* best = c.out[0].ptr<T>() + first;
       for (int64_t j = 0; j < n; ++j) best[j] = x[first + j];
-      reduced_rows(rows, first, [&](int64_t at, int64_t m, int64_t s) {
+      reduced_rows(c, rows, first, [&](int64_t at, int64_t m, int64_t s) {
         for (int64_t i = 0; i < m; ++i) {
           const T* row = x + at + i * s;
           for (int64_t j = 0; j < n; ++j) best[j] = better(row[j], best[j]) || row[j] != row[j] ? row[j] : best[j];
@@ -325,7 +332,7 @@ static void extreme(const Call& c, const Better& better) {
     for (int64_t o = begin; o < end; ++o) {
       const int64_t base = Parts::offset(p.outer.shape, p.outer.strides, o);
       T best = x[base];
-      reduced_rows(nest, base, [&](int64_t at, int64_t n, int64_t s) {
+      reduced_rows(c, nest, base, [&](int64_t at, int64_t n, int64_t s) {
         if (s == 1 && best == best) {
           const T v = extreme_of_row<largest>(x + at, n);
           if (better(v, best) || v != v) best = v;
@@ -359,7 +366,7 @@ static void place_of_extreme(const Call& c, const Better& better) {
       const T* row = x + Parts::offset(p.outer.shape, p.outer.strides, o);
       int64_t best = 0;
       for (int64_t i = 1; i < p.n_reduced; ++i) {
-        if (row[best * s] != row[best * s]) break;
+        if (row[best * s] != row[best * s] || (i % piece == 0 && c.stopped())) break;
         if (better(row[i * s], row[best * s]) || row[i * s] != row[i * s]) best = i;
       }
       out[o] = best;
@@ -386,7 +393,7 @@ static void prod_as(const Call& c) {
   for_stoppable(c, p.n_outer, p.n_reduced, [&](int64_t begin, int64_t end) {
     for (int64_t o = begin; o < end; ++o) {
       A product = 1;
-      reduced_rows(nest, Parts::offset(p.outer.shape, p.outer.strides, o), [&](int64_t at, int64_t n, int64_t s) {
+      reduced_rows(c, nest, Parts::offset(p.outer.shape, p.outer.strides, o), [&](int64_t at, int64_t n, int64_t s) {
         for (int64_t i = 0; i < n; ++i) product *= A(c.in[0].ptr<T>()[at + i * s]);
       });
       c.out[0].ptr<T>()[o] = T(product);

@@ -93,9 +93,23 @@ Result<int> push_rows(lua_State* L, const ArraysDataset& set, std::int64_t batch
   return static_cast<int>(rows.size());
 }
 
+// Counts the rows of a batch before they are gathered.
+Result<MemoryHeld> room_for(lua_State* L, const ArraysDataset& set, std::int64_t batch) {
+  constexpr std::int64_t batch_max = 1 << 30;
+  if (batch < 1 || batch > batch_max)
+    return make_error(ErrorKind::invalid, fmt::format("batch = {}: expected 1 to {} rows", batch, batch_max));
+  std::int64_t bytes = 0;
+  for (std::size_t i = 0; i < set.arrays().size(); ++i) {
+    RILLE_TRY(const Dims shape, tensor::make_dims(set.row_shape(i)));
+    bytes += shape.count() * static_cast<std::int64_t>(size_bytes(set.arrays()[i].dtype));
+  }
+  return MemoryHeld::take(graph(L).device()->counted_in(), MemoryUse::Part::tensors, bytes * batch);
+}
+
 Result<int> arrays_next(lua_State* L) {
   ArraysDataset& set = arrays_self(L);
   const std::int64_t batch = check_integer(L, 2, "batch");
+  RILLE_TRY(const auto held, room_for(L, set, batch));
   const auto rank = int(check_integer(L, 3, "rank")), world = int(check_integer(L, 4, "world"));
   return push_rows(L, set, batch, 5, set.next(batch, rank, world));
 }
@@ -107,6 +121,7 @@ Result<int> arrays_validation(lua_State* L) {
   if (set.validation_rows() == 0)
     return make_error(ErrorKind::state, "the data set has no validation part",
                       "set aside a part of the rows: split = 0.1");
+  RILLE_TRY(const auto held, room_for(L, set, batch));
   return push_rows(L, set, batch, 4, set.validation(static_cast<std::uint64_t>(first), batch));
 }
 

@@ -179,9 +179,30 @@ void check_list(lua_State* L, std::int64_t n) {
                   "dtype = \"i64\" })");
 }
 
-// Flattens nested lists into `out`. The first element at each depth gives the shape; unequal lengths raise.
-void read_nested(lua_State* L, int dim, std::vector<std::int64_t>& shape, std::vector<double>& out, bool& booleans) {
+// The first number is reached: lists that are elements of many lists can stand for more numbers than there is memory.
+MemoryHeld make_room(lua_State* L, const std::vector<std::int64_t>& shape, std::vector<double>& out) {
+  const Dims dims = value_or_raise(L, tensor::make_dims(shape));
+  const auto& use = device_graph(L, 1, "tensor").device()->counted_in();
+  const auto bytes = static_cast<std::int64_t>(sizeof(double)) * dims.count();
+  MemoryHeld held = value_or_raise(L, MemoryHeld::take(use, MemoryUse::Part::tensors, bytes));
+  out.reserve(static_cast<std::size_t>(dims.count()));
+  return held;
+}
+
+struct Nested {
+  std::vector<std::int64_t> shape;
+  std::vector<double> numbers;
+  MemoryHeld held;
+  bool booleans = true;
+  int lists = 0;
+};
+constexpr int lists_max = 20'000'000;  // of one that is in many others each time
+
+// Flattens nested lists. The first element at each depth gives the shape; unequal lengths raise.
+void read_nested(lua_State* L, int dim, Nested& into) {
+  auto& [shape, out, held, booleans, lists] = into;
   if (!lua_istable(L, -1)) {
+    if (out.empty()) held = make_room(L, shape, out);
     if (dim != static_cast<int>(shape.size()))
       raise_invalid(L, fmt::format("tensor: a list was expected in dimension {}, got {}", dim + 1, describe(L, -1)));
     booleans = booleans && lua_isboolean(L, -1);
@@ -189,7 +210,9 @@ void read_nested(lua_State* L, int dim, std::vector<std::int64_t>& shape, std::v
     else out.push_back(check_number(L, -1, "tensor's values"));
     return;
   }
+  if (++lists > lists_max) raise_invalid(L, fmt::format("tensor: there are more than {} lists", lists_max));
   auto n = static_cast<std::int64_t>(lua_objlen(L, -1));
+  if (dim == kernels::max_rank) value_or_raise(L, tensor::make_dims(std::vector<std::int64_t>(shape.size() + 1, 1)));
   check_list(L, n);
   if (dim == static_cast<int>(shape.size()) && out.empty()) shape.push_back(n);
   if (dim >= static_cast<int>(shape.size()) || shape[static_cast<std::size_t>(dim)] != n)
@@ -197,7 +220,7 @@ void read_nested(lua_State* L, int dim, std::vector<std::int64_t>& shape, std::v
   luaL_checkstack(L, 4, "tensor");
   for (std::int64_t i = 1; i <= n; ++i) {
     lua_rawgeti(L, -1, static_cast<int>(i));
-    read_nested(L, dim + 1, shape, out, booleans);
+    read_nested(L, dim + 1, into);
     lua_pop(L, 1);
   }
 }
@@ -219,14 +242,13 @@ Result<void> check_range(DType dtype, const std::vector<double>& numbers) {
 Result<int> from_table(lua_State* L) {  // dev:tensor({{1, 2}, {3, 4}}, {dtype =}), dev:tensor(3)
   Graph& g = device_graph(L, 1, "tensor");
   check_options(L, 3, "tensor", {"dtype", "requires_grad"});
-  std::vector<std::int64_t> shape;
-  std::vector<double> numbers;
-  bool booleans = true;
+  Nested read;
   lua_pushvalue(L, 2);
-  read_nested(L, 0, shape, numbers, booleans);
+  read_nested(L, 0, read);
   lua_pop(L, 1);
-  RILLE_TRY(Dims dims, tensor::make_dims(shape));
-  DType dtype = option_dtype(L, 3, booleans && !numbers.empty() ? DType::boolean : DType::f32);
+  const auto& numbers = read.numbers;
+  RILLE_TRY(Dims dims, tensor::make_dims(read.shape));
+  DType dtype = option_dtype(L, 3, read.booleans && !numbers.empty() ? DType::boolean : DType::f32);
   if (auto fits = check_range(dtype, numbers); !fits) return at_line(L, std::move(fits).error());
   const device::OwnedBy owner(tensor::owner_here(g, "data from the host"));
   auto t = tensor::from_numbers(g, dims, dtype, numbers);

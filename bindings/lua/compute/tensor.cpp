@@ -25,7 +25,7 @@ Error at_line(lua_State* L, Error error) {
 
 int push_tensor(lua_State* L, Tensor t) {
   TensorState& state = tensor_state(L);
-  state.handle_bytes += t.size_bytes();
+  state.handle_bytes += t.size_bytes() + tensor::object_bytes;
   // Lua's garbage collector counts only the small userdata, not the tensor's memory
   if (state.handle_bytes > state.collect_after_bytes) {
     state.handle_bytes = 0;

@@ -11,12 +11,22 @@
 
 namespace rille::tensor {
 
+namespace {
+
+// What an operation keeps besides values: its node, handles, and what backward needs of it.
+MemoryHeld count_object(const Graph& g) {
+  return MemoryHeld::count(g.device()->counted_in(), MemoryUse::Part::tensors, object_bytes);
+}
+
+}  // namespace
+
 Tensor make_tensor(Graph& g, DType dtype, const Dims& shape) {
   auto storage = std::make_shared<Storage>();
   storage->id = g.impl().next_storage++;
   storage->bytes = std::size_t(shape.count()) * size_bytes(dtype);
   storage->trace = g.impl().trace;
   storage->owner = device::OwnedBy::said();
+  storage->counted = count_object(g);
   auto impl = std::make_shared<TensorImpl>();
   impl->graph = g.shared_from_this();
   impl->storage = std::move(storage);
@@ -151,6 +161,7 @@ std::shared_ptr<GradFn> make_grad_fn(OpId id, const kernels::Attrs& attrs, const
   auto fn = std::make_shared<GradFn>();
   fn->op = &op;
   fn->owner = out[0].graph().weak_from_this();
+  fn->counted = count_object(out[0].graph());
   fn->order = out[0].graph().impl().next_grad++;
   fn->attrs = attrs;
   fn->random = random;

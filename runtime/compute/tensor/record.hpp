@@ -40,6 +40,7 @@ struct Storage {
   std::shared_ptr<const Error> error;  // why the storage has no value; null: no error
   std::shared_ptr<Turns> turns;        // used by the lane, and only if launches are on streams
   bool freed = false;                  // the script freed it through one of its handles
+  MemoryHeld counted;                  // the object, not its values
 };
 
 // A strided view of a storage's elements.
@@ -220,6 +221,7 @@ struct GradFn {
   bool released = false;
   std::string where;  // script position, while numbers are checked; else empty
   std::weak_ptr<Graph> owner;
+  MemoryHeld counted;
   Graph& graph() const { return *owner.lock(); }  // backward() keeps the graph alive
   ~GradFn();
 };

@@ -25,6 +25,8 @@ struct Storage;
 struct GradFn;
 struct TensorImpl;
 
+constexpr std::size_t object_bytes = 1 << 10;  // what a tensor counts for besides its values
+
 class Tensor {
  public:
   Tensor() = default;

@@ -53,6 +53,16 @@ Result<MemoryHeld> MemoryHeld::take(std::shared_ptr<MemoryUse> use, MemoryUse::P
   return held;
 }
 
+MemoryHeld MemoryHeld::count(std::shared_ptr<MemoryUse> use, MemoryUse::Part part, std::int64_t bytes) {
+  MemoryHeld held;
+  if (!use) return held;
+  use->add(part, bytes);
+  held.use_ = std::move(use);
+  held.part_ = part;
+  held.bytes_ = bytes;
+  return held;
+}
+
 Result<> DiskUse::take(std::int64_t bytes) {
   if (used_.fetch_add(bytes) + bytes <= limit_ || !limit_) return success();
   used_.fetch_sub(bytes);

@@ -31,6 +31,7 @@ class MemoryUse {
   std::int64_t room_bytes() const { return limit_ ? limit_ - total_bytes() : INT64_MAX; }
 
   bool take(Part p, std::int64_t bytes);  // false: the limit would be exceeded, nothing was taken
+  void add(Part p, std::int64_t bytes) { used_[int(p)].fetch_add(bytes, std::memory_order_relaxed); }
   void give(Part p, std::int64_t bytes) { used_[int(p)].fetch_sub(bytes, std::memory_order_relaxed); }
   // Lua allocates so often that its count is no atomic addition; `reserve`: bytes allowed beyond the limit.
   bool take_lua(std::int64_t bytes, std::int64_t reserve) {
@@ -65,6 +66,8 @@ class MemoryHeld {
   MemoryHeld() = default;
   // Error memory: the limit would be exceeded. `use` may be null: nothing is counted.
   static Result<MemoryHeld> take(std::shared_ptr<MemoryUse> use, MemoryUse::Part part, std::int64_t bytes);
+  // Counts beyond the limit too: for objects so small that the next larger request may be the one that is refused.
+  static MemoryHeld count(std::shared_ptr<MemoryUse> use, MemoryUse::Part part, std::int64_t bytes);
   MemoryHeld(MemoryHeld&& o) noexcept { *this = std::move(o); }
   MemoryHeld& operator=(MemoryHeld&& o) noexcept {
     std::swap(use_, o.use_);
