@@ -300,10 +300,9 @@ void rille_run::finish(Result<Value> outcome) {
   wall.reset();
   cleanup.reset();
   if (outcome) {
-    result = outcome->to_json();
-    Result<MemoryHeld> held = MemoryHeld::take(memory, MemoryUse::Part::results, static_cast<int64_t>(result.size()));
-    if (held) result_held = std::move(*held);
-    else outcome = held.error();
+    Result<std::string> text = counted_json(*outcome, memory, 1, result_held);
+    if (text) result = std::move(*text);
+    else outcome = std::move(text).error();
   }
   if (outcome) {
     state = RILLE_RUN_DONE;

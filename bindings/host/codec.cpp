@@ -22,7 +22,9 @@ constexpr std::size_t bytes_per_value = 64;
 class Encoder {
  public:
   Encoder(lua_State* L, std::string_view what)
-      : L_(L), what_(what), bytes_left_(State::of(L).bytes_limit() ? State::of(L).bytes_limit() : SIZE_MAX) {}
+      : L_(L), what_(what), bytes_left_(State::of(L).bytes_limit() ? State::of(L).bytes_limit() : SIZE_MAX) {
+    if (const auto& use = LuaHost::of(L).options().memory; use && use->limit_bytes()) bytes_left_ = room(*use);
+  }
 
   Result<Value> encode(int index) {
     if (++count_ > values_max)
@@ -31,8 +33,11 @@ class Encoder {
     const bool text_too = lua_type(L_, index) == LUA_TSTRING;
     // A table that is reached twice is written twice, so that a small one can become large data.
     const std::size_t bytes = bytes_per_value + (text_too ? lua_objlen(L_, index) : 0);
-    if (bytes > bytes_left_) return refuse("is larger than the memory limit", "keep large data in files or tensors");
+    if (bytes > bytes_left_ && !collected_) collect();
+    if (bytes > bytes_left_)
+      return refuse("is larger than what the memory limit leaves", "keep large data in files or tensors");
     bytes_left_ -= bytes;
+    bytes_taken_ += bytes;
     switch (lua_type(L_, index)) {
       case LUA_TNONE:
       case LUA_TNIL: return Value();
@@ -53,6 +58,19 @@ class Encoder {
   }
 
  private:
+  static std::size_t room(const MemoryUse& use) {
+    return static_cast<std::size_t>(std::max<std::int64_t>(0, use.room_bytes()));
+  }
+
+  // What Lua holds may be garbage.
+  void collect() {
+    collected_ = true;
+    const auto& use = LuaHost::of(L_).options().memory;
+    if (!use || !use->limit_bytes()) return;
+    lua_gc(L_, LUA_GCCOLLECT, 0);
+    bytes_left_ = room(*use) - std::min(room(*use), bytes_taken_);
+  }
+
   Error refuse(std::string why, std::string hint) const {
     std::string path = what_;
     for (const std::string& p : path_) path += p;
@@ -166,7 +184,8 @@ class Encoder {
   std::string what_;
   std::vector<std::string> path_;
   std::vector<const void*> open_;
-  std::size_t bytes_left_;
+  std::size_t bytes_left_, bytes_taken_ = 0;
+  bool collected_ = false;
   std::size_t count_ = 0;
 };
 

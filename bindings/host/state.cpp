@@ -2,11 +2,13 @@
 
 #include <dlfcn.h>
 #include <fmt/format.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <new>
 
 #include "runtime/core/base/units.hpp"
@@ -42,10 +44,35 @@ int read_version(lua_State* L) {
   return 0;
 }
 
+// Blocks from this size on are mapped: malloc would keep what a large one leaves, and a script under a limit could make
+// the process hold several times as much.
+constexpr std::size_t mapped_from = 4 << 20;
+
+void* map(std::size_t size) {
+  void* p = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  return p == MAP_FAILED ? nullptr : p;
+}
+
+// Where the old or the new block is a mapped one.
+void* take_mapped(void* pointer, std::size_t old_size, std::size_t new_size) {
+  const bool was = pointer && old_size >= mapped_from, is = new_size >= mapped_from;
+  if (was && is) {
+    void* p = ::mremap(pointer, old_size, new_size, MREMAP_MAYMOVE);
+    return p == MAP_FAILED ? nullptr : p;
+  }
+  void* p = is ? map(new_size) : new_size > 0 ? std::malloc(new_size) : nullptr;
+  if (!p && new_size > 0) return nullptr;
+  if (pointer && new_size > 0) std::memcpy(p, pointer, std::min(old_size, new_size));
+  if (was) ::munmap(pointer, old_size);
+  else std::free(pointer);
+  return p;
+}
+
 }  // namespace
 
 void* State::take(void* pointer, std::size_t old_size, std::size_t new_size) {
   if (allocator_.function) return allocator_.function(allocator_.payload, pointer, old_size, new_size);
+  if (old_size >= mapped_from || new_size >= mapped_from) return take_mapped(pointer, old_size, new_size);
   if (new_size > 0) return std::realloc(pointer, new_size);
   std::free(pointer);
   return nullptr;

@@ -8,6 +8,7 @@
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
+#include <execinfo.h>
 #include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
@@ -33,7 +34,8 @@
 
 #define CHECK(x) ((x) ? (void)0 : (fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #x), exit(1)))
 
-enum { memory_mb = 64, wall_ms = 2000, given_up_ms = 12000 };
+enum { wall_ms = 2000, given_up_ms = 12000 };
+static int memory_mb = 64; /* RILLE_TEST_MEMORY_MB */
 static int grace_ms = 250; /* RILLE_TEST_GRACE_MS: on a machine that is busy */
 
 static double now_ms(void) {
@@ -67,6 +69,24 @@ static void caught(int signal, siginfo_t* info, void* context) {
   }
   atomic_store(&forbidden, number);
   r[REG_RAX] = -EPERM;
+}
+
+/* Where the host itself fails, a trace says more than the signal. */
+static void crashed(int signal) {
+  void* frames[60];
+  backtrace_symbols_fd(frames, backtrace(frames, 60), 2);
+  raise(signal); /* the handler is reset */
+}
+
+static void trace_crashes(void) {
+  static char stack[64 << 10];
+  stack_t where = {.ss_sp = stack, .ss_size = sizeof stack};
+  struct sigaction action;
+  memset(&action, 0, sizeof action);
+  action.sa_handler = crashed;
+  action.sa_flags = SA_ONSTACK | SA_RESETHAND | SA_NODEFER;
+  CHECK(sigaltstack(&where, NULL) == 0 && sigaction(SIGSEGV, &action, NULL) == 0);
+  CHECK(sigaction(SIGBUS, &action, NULL) == 0 && sigaction(SIGABRT, &action, NULL) == 0);
 }
 
 #define WHEN(number, skip) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, skip)
@@ -195,6 +215,7 @@ static void run_one(const char* path, outcome* out) {
   pthread_t thread;
   atomic_int ready = 0;
   CHECK(pthread_create(&thread, NULL, keep_timer, &ready) == 0);
+  trace_crashes();
   rille_options options;
   rille_options_init(&options, sizeof options);
   options.home = home;
@@ -202,7 +223,7 @@ static void run_one(const char* path, outcome* out) {
   CHECK(!rille_create(&options, &rt));
   rille_run_options o;
   rille_run_options_init(&o, sizeof o);
-  o.memory_bytes = memory_mb << 20, o.slice_ms = 200, o.wall_ms = wall_ms, o.print = look, o.payload = out;
+  o.memory_bytes = (int64_t)memory_mb << 20, o.slice_ms = 200, o.wall_ms = wall_ms, o.print = look, o.payload = out;
   while (!atomic_load(&ready)) sched_yield();
   watch();
   out->before_kb = status_kb("VmRSS");
@@ -299,6 +320,7 @@ int main(int argc, char** argv) {
   CHECK(argc >= 2);
   const char* grace = getenv("RILLE_TEST_GRACE_MS");
   if (grace) grace_ms = atoi(grace);
+  if (getenv("RILLE_TEST_MEMORY_MB")) memory_mb = atoi(getenv("RILLE_TEST_MEMORY_MB"));
   char work[] = "/tmp/rille-files-XXXXXX", command[1200];
   CHECK(mkdtemp(work));
   struct dirent** files;

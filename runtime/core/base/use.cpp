@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
 
 #include "runtime/core/base/units.hpp"
@@ -61,6 +62,16 @@ MemoryHeld MemoryHeld::count(std::shared_ptr<MemoryUse> use, MemoryUse::Part par
   held.part_ = part;
   held.bytes_ = bytes;
   return held;
+}
+
+Result<std::string> counted_json(const Value& value, const std::shared_ptr<MemoryUse>& use, int times,
+                                 MemoryHeld& held) {
+  if (!use || !use->limit_bytes()) return value.to_json();
+  const std::int64_t room = std::max<std::int64_t>(0, use->room_bytes()) / times;
+  auto text = value.to_json_within(static_cast<std::size_t>(room));
+  const std::int64_t bytes = text ? static_cast<std::int64_t>(text->size()) : room + 1;
+  RILLE_TRY(held, MemoryHeld::take(use, MemoryUse::Part::results, bytes * times));
+  return text ? std::move(*text) : std::string();
 }
 
 Result<> DiskUse::take(std::int64_t bytes) {

@@ -11,6 +11,7 @@
 
 #include "runtime/core/base/error.hpp"
 #include "runtime/core/base/result.hpp"
+#include "runtime/core/base/value.hpp"
 
 namespace rille {
 
@@ -84,6 +85,11 @@ class MemoryHeld {
   MemoryUse::Part part_ = MemoryUse::Part::results;
   std::int64_t bytes_ = 0;
 };
+
+// The value's JSON, counted `times` in `use` (may be null) as a result. Error memory: it would exceed the limit; no
+// more than the limit's rest is used meanwhile.
+Result<std::string> counted_json(const Value& value, const std::shared_ptr<MemoryUse>& use, int times,
+                                 MemoryHeld& held);
 
 // Bytes that a run writes below the home: results in the journal, checkpoints, files of tensors and fetched files.
 class DiskUse {

@@ -245,6 +245,35 @@ Result<Value> read(std::string_view text, bool plain) {
 
 }  // namespace
 
+namespace {
+
+struct CountedOutput {
+  using Ch = char;
+  void Put(char) { ++bytes; }
+  void Flush() {}
+  std::size_t bytes = 0;
+};
+struct TextOutput {
+  using Ch = char;
+  void Put(char c) { text.push_back(c); }
+  void Flush() {}
+  std::string text;
+};
+
+}  // namespace
+
+std::optional<std::string> Value::to_json_within(std::size_t bytes_max) const {
+  CountedOutput counted;
+  rapidjson::Writer<CountedOutput> count(counted);
+  write(count, *this);
+  if (counted.bytes > bytes_max) return {};
+  TextOutput output;
+  output.text.reserve(counted.bytes);  // no more than that, as a text that grows would take
+  rapidjson::Writer<TextOutput> out(output);
+  write(out, *this);
+  return std::move(output.text);
+}
+
 std::string Value::to_json() const {
   if (is_null()) return "null";
   if (const bool* b = as_bool()) return *b ? "true" : "false";

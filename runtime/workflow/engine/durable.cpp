@@ -245,11 +245,14 @@ Async<> RunImpl::not_recorded(std::shared_ptr<FiberRecord> f, Error why) {
 }
 
 // Counts what is to be recorded against the limits that the host program has set.
-Result<> RunImpl::count_result(std::size_t size, MemoryHeld& held) {
-  const auto bytes = static_cast<std::int64_t>(size);
-  if (limits_.disk) RILLE_CHECK(limits_.disk->take(bytes));
-  RILLE_TRY(held, MemoryHeld::take(limits_.memory, MemoryUse::Part::results, bytes));
-  return success();
+namespace {
+constexpr int copies = 3;  // of a result on its way: the value, its text, and the journal's
+}  // namespace
+
+Result<std::string> RunImpl::counted_result(const Value& value, MemoryHeld& held) {
+  RILLE_TRY(std::string text, counted_json(value, limits_.memory, copies, held));
+  if (limits_.disk) RILLE_CHECK(limits_.disk->take(static_cast<std::int64_t>(text.size())));
+  return text;
 }
 
 // Records the outcome, and resumes the fiber once the outcome is on the disk. Fibers are resumed in completion order.
@@ -260,12 +263,13 @@ Async<Value> RunImpl::complete(Slot slot, Result<Value> outcome, store::Journal:
     co_return lost.error();
   }
   QueuedEntry& row = row_of(slot);
-  if (outcome) row.value = outcome->to_json();
   MemoryHeld counted;  // until the outcome is on the disk
-  if (Result<> fits = count_result(row.value.size(), counted); !fits) {
-    row.value.clear();
-    outcome = fits.error();
-  } else if (row.value.size() > store::blob_bytes_max)
+  if (outcome) {
+    Result<std::string> text = counted_result(*outcome, counted);
+    if (text) row.value = std::move(*text);
+    else outcome = std::move(text).error();
+  }
+  if (row.value.size() > store::blob_bytes_max)
     outcome = make_error(ErrorKind::invalid,
                          fmt::format("the result of {} '{}' is {} MB; at most 64 MB are kept", slot.operation.kind,
                                      slot.operation.name, row.value.size() >> 20),

@@ -136,8 +136,9 @@ Async<Value> RunImpl::settle_run(Result<Value> result) {
   std::string text;
   MemoryHeld counted;  // until it is on the disk
   if (result) {
-    text = result->to_json();
-    if (Result<> fits = count_result(text.size(), counted); !fits) result = std::move(fits).error();
+    Result<std::string> fits = counted_result(*result, counted);
+    if (fits) text = std::move(*fits);
+    else result = std::move(fits).error();
   }
   std::string state = result                                         ? "done"
                       : divergence_                                  ? "diverged"

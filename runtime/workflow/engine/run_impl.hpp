@@ -275,7 +275,7 @@ class RunImpl final : public Run {
   // durable.cpp
   Async<Slot> admit(FiberId id, Operation operation);
   std::string next_key(FiberRecord& f, const std::string& name) const;  // key of the fiber's next operation `name`
-  Result<> count_result(std::size_t size, MemoryHeld& held);
+  Result<std::string> counted_result(const Value& value, MemoryHeld& held);
   Async<Value> complete(Slot slot, Result<Value> outcome, store::Journal::Write extra = nullptr);
   Async<> not_recorded(std::shared_ptr<FiberRecord> f, Error why);
   Error unrecorded(const Error& why) const;

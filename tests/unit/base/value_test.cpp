@@ -182,3 +182,11 @@ TEST_CASE("an instant as text is the calendar's, whatever day was shown before")
     CHECK(format_utc(at * std::int64_t{1'000'000}) == expected);
   }
 }
+TEST_CASE("JSON within a number of bytes", "[unit]") {
+  const Value v(std::string("a\x01\"b"));
+  const std::string text = v.to_json();
+  CHECK(v.to_json_within(text.size()) == text);
+  CHECK(v.to_json_within(text.size() + 5) == text);
+  CHECK_FALSE(v.to_json_within(text.size() - 1));
+  CHECK_FALSE(v.to_json_within(0));
+}
