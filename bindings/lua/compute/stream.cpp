@@ -10,6 +10,7 @@ using tensor::StreamPtr;
 struct StreamHandle {
   std::shared_ptr<Graph> graph;  // graph of the stream's device
   StreamPtr stream;              // null: the script released the stream
+  MemoryHeld counted = count_handle(*graph);
 };
 
 StreamHandle& check_stream(lua_State* L, int index, const char* what) {

@@ -6,9 +6,15 @@
 
 namespace rille::lua {
 
+// Counts what the device keeps for a stream or an event.
+inline MemoryHeld count_handle(const Graph& graph) {
+  return MemoryHeld::count(graph.device()->counted_in(), MemoryUse::Part::tensors, tensor::object_bytes);
+}
+
 struct EventHandle {
   std::shared_ptr<Graph> graph;  // graph of the event's device
   std::shared_ptr<tensor::Event> event;
+  MemoryHeld counted = count_handle(*graph);
 };
 
 // Reads the launch option `stream`; null: the script gave none. Raises if the stream belongs to another device's
