@@ -65,6 +65,7 @@ function Instance:get(from, to, options) end
 ---@async
 ---@error invalid the function captures something that cannot be sent
 ---@error timeout the call took longer than its limit
+---@error integrity the bundle that would be installed there is damaged, or no trusted release key signed it
 ---@error network the instance cannot be reached
 ---@error denied without a grant of a secret's variable (env); on this machine without `process`
 ---@example
@@ -88,6 +89,7 @@ function Instance:call(name, options, fn) end
 ---@async
 ---@error state the program failed, unless `check = false`
 ---@error timeout the program took longer than its limit
+---@error integrity the bundle that would be installed there is damaged, or no trusted release key signed it
 ---@error config the container's image could not be started, or the instance has no docker and no podman
 ---@error denied without a grant of a secret's variable (env); on this machine without `process`
 ---@example

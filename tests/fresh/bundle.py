@@ -234,23 +234,30 @@ def test_signed(archive, scratch):
 
     # The manual's commands, for those who do not trust what they are about to start.
     page = (top / "docs/manual/bundle.md").read_text()
-    commands = re.search(r"```sh\n(\$ openssl.*?)```", page, re.S)[1].replace("\n> ", "\n").replace("$ ", "")
-    Path(bundle, "release.pub").write_text(key.public)
+    commands = re.search(r"```sh\n(\$ openssl pkeyutl.*?)```", page, re.S)[1].replace("$ ", "")
 
-    def by_hand():
+    def by_hand(of):
+        Path(scratch, "signed/release.pub").write_text(of.public)
         done = subprocess.run(["sh", "-ec", commands], cwd=bundle, capture_output=True, text=True)
         return done.returncode, done.stdout + done.stderr
 
-    code, text = by_hand()
-    check("the manual's commands accept it", code == 0 and "Verified Successfully" in text, text)
-    Path(bundle, "release.pub").write_text(another.public)
-    check("but not with another key", by_hand()[0] == 1, by_hand())
-    os.remove(bundle + "/release.pub")
+    code, text = by_hand(key)
+    check("the manual's commands accept it", code == 0 and "Verified Successfully" in text and
+          sorted(text.split()[-2:]) == ["./MANIFEST.json", "./MANIFEST.sig"] and text.count("./") == 2, text)
+    code, text = by_hand(another)
+    check("but not with another key", code == 1 and "Verification Failure" in text, text)
+    foreign = Path(bundle, "lib/glibc-hwcaps/libc.so.6")
+    foreign.parent.mkdir()
+    foreign.write_text("another library")
+    code, text = by_hand(key)
+    check("a foreign file is shown", "./lib/glibc-hwcaps/libc.so.6\n" in text and text.count("./") == 3, text)
+    state, found = doctor("bundle", key)
+    check("and named by doctor", state == "warning" and "does not name lib/glibc-hwcaps/libc.so.6" in found, found)
+    shutil.rmtree(foreign.parent)
     Path(bundle, "LICENSE").write_text("another licence\n")
     state, found = doctor("bundle", key)
     check("an altered file is named", state == "warning" and "its file LICENSE was altered" in found, found)
-    Path(bundle, "release.pub").write_text(key.public)
-    code, text = by_hand()
+    code, text = by_hand(key)
     check("by the manual's commands too", code == 1 and "LICENSE: FAILED" in text, text)
 
 

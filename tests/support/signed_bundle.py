@@ -30,7 +30,7 @@ def sign(archive, key, out, change=None):
     bundle.seal(files, owners, facts, key.file, Path(out + ".scratch"))
     for path, data in (change or {}).items():
         files[path] = (data, 0o644)
-    with tarfile.open(out, "w:gz", compresslevel=1) as tar:  # bundle.pack() takes its time for small archives
+    with tarfile.open(out, "w:gz", compresslevel=0) as tar:  # bundle.pack() takes its time to pack tightly
         for path, (data, mode) in sorted(files.items()):
             info = tarfile.TarInfo(f"{name}/{path}")
             info.size, info.mode = len(data), mode
