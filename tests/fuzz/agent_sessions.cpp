@@ -184,7 +184,7 @@ void Session::act() {
   handlers.progress = handlers.checkpoint = [&](const Value& v) { heard += v.to_json().size(); };
   handlers.notice = [&](std::int64_t) { ++heard; };
   StartRequest start{"main/x#1", 1, 1, Value().set("kind", "exec")};
-  switch (dice.below(13)) {
+  switch (dice.below(17)) {
     case 0: return get("loot", target);
     case 1: return get("loot", target + "/new/folder");
     case 2: return get("loot/big", target + "/file");
@@ -197,7 +197,8 @@ void Session::act() {
     case 9: (void)judge("start", wait(client->start(std::move(start), token))); break;
     case 10: (void)judge("attach", wait(client->attach("main/x#1", 0, handlers, token))); break;
     case 11: (void)judge("forget", wait(client->forget({"main/x#1", "y"}, "tests", token))); break;
-    default: (void)judge("cancel", wait(client->cancel("main/x#1", "tests", 10, token)));
+    case 12: (void)judge("cancel", wait(client->cancel("main/x#1", "tests", 10, token))); break;
+    default: return get("loot", target);
   }
 }
 

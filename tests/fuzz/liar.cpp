@@ -7,6 +7,41 @@ namespace sessions {
 
 namespace {
 
+const std::string stolen = "stolen";
+const std::vector<std::string> leads_out = {"../escaped",
+                                            "../../escaped",
+                                            "../elsewhere/escaped",
+                                            "a/../../escaped",
+                                            "sub/../../escaped",
+                                            "link/escaped",
+                                            "link",
+                                            "/",
+                                            "..",
+                                            "../kept",
+                                            "../target.x/../escaped"};
+const std::vector<std::string> texts = {"",
+                                        ".",
+                                        "a//b",
+                                        "a/./b",
+                                        "a",
+                                        "sub/b",
+                                        "sub",
+                                        "a/b",
+                                        "~/x",
+                                        "$HOME/x",
+                                        std::string("a\0b", 3),
+                                        "\x1b]52;c;eA==\x07",
+                                        std::string(300, 'x'),
+                                        std::string(5000, 'x'),
+                                        "\xff\xfe",
+                                        "\xed\xa0\x80",
+                                        "done",
+                                        "absent",
+                                        "integrity",
+                                        "internal",
+                                        std::string(64, 'a'),
+                                        std::string(64, '/')};
+
 std::string big_content() {
   std::string out;
   while (out.size() < 1'300'000) out += std::to_string(out.size()) + "\n";
@@ -43,38 +78,10 @@ const std::map<std::string, std::string>& Liar::files() {
 }
 
 Liar::Liar(Loop& loop, Dice& dice, double rate, std::string escape, std::function<void()> hush)
-    : loop_(loop), dice_(dice), rate_(rate), texts_{"..",
-                                                    "../..",
-                                                    "../escaped",
-                                                    "../../escaped",
-                                                    "/",
-                                                    "",
-                                                    ".",
-                                                    "a//b",
-                                                    "a/./b",
-                                                    "a/../../escaped",
-                                                    "link/escaped",
-                                                    "link",
-                                                    "a",
-                                                    "sub/b",
-                                                    "sub",
-                                                    "a/b",
-                                                    "~/x",
-                                                    "$HOME/x",
-                                                    std::string("a\0b", 3),
-                                                    "\x1b]52;c;eA==\x07",
-                                                    std::string(300, 'x'),
-                                                    std::string(5000, 'x'),
-                                                    "\xff\xfe",
-                                                    "\xed\xa0\x80",
-                                                    "done",
-                                                    "absent",
-                                                    "integrity",
-                                                    "internal",
-                                                    std::string(64, 'a'),
-                                                    std::string(64, '/'),
-                                                    escape},
-      hush_(std::move(hush)) {}
+    : loop_(loop), dice_(dice), rate_(rate), tempting_(leads_out), texts_(texts), hush_(std::move(hush)) {
+  tempting_.push_back(escape);
+  texts_.insert(texts_.end(), tempting_.begin(), tempting_.end());
+}
 
 Value Liar::describe(const std::string& path, const std::string& content) {
   const std::string digest = store::fingerprint(content, true).sha256;
@@ -98,22 +105,20 @@ std::string Liar::honest(const Frame& frame) {
   return bytes ? *bytes : std::string();  // too large for a frame
 }
 
-// What an honest agent would send.
+// What an honest agent would send. Of a name that only a lie has told, there is a file, too.
 std::vector<Frame> Liar::answers_to(const Frame& request) {
   const Value& id = request.header["id"];
   const std::string op = request.header.text("op"), path = request.header.text("path");
-  const auto file = files().find(path.starts_with("loot/") ? path.substr(5) : path);
-  if (op == "stat" && file == files().end())
+  const auto known = files().find(path.starts_with("loot/") ? path.substr(5) : path);
+  const std::string& content = known == files().end() ? stolen : known->second;
+  if (op == "stat" && (path == "loot" || path == "loot/sub"))
     return {response(id, Value().set("path", path).set("directory", true).set("size", 0))};
-  if (op == "stat") return {response(id, describe(path, file->second))};
+  if (op == "stat") return {response(id, describe(path, content))};
   if (op == "list") return {response(id, listing_of())};
-  if (op == "get" && file != files().end()) {
-    const auto offset = static_cast<std::size_t>(request.header.integer("offset"));
-    const std::string body =
-        offset < file->second.size()
-            ? file->second.substr(offset, static_cast<std::size_t>(request.header.integer("length")))
-            : std::string();
-    return {response(id, Value::Object{}, body)};
+  if (op == "get") {
+    const std::size_t offset = std::min(static_cast<std::size_t>(request.header.integer("offset")), content.size());
+    return {response(id, Value::Object{},
+                     content.substr(offset, static_cast<std::size_t>(request.header.integer("length"))))};
   }
   if (op == "put_begin")
     return {response(id, Value().set("offset", request.header.integer("size") > 3 && dice_.chance(0.3) ? 3 : 0))};
@@ -146,15 +151,15 @@ void Liar::change_field(Value& value) {
 
 void Liar::change_listing(Value& value) {
   Value entries = value["entries"];
-  if (!entries.as_array()) entries = listing_of()["entries"];
+  if (!entries.as_array() || entries.as_array()->empty()) entries = listing_of()["entries"];
   Value::Array& all = *entries.as_array();
   switch (dice_.below(5)) {
     case 0: all.push_back(dice_.pick(all)); break;
     case 1:
       for (int i = 0; i < 3000; ++i) all.push_back(Value().set("path", std::to_string(i % 7)).set("directory", true));
       break;
-    case 2: all.push_back(Value().set("path", dice_.pick(texts_)).set("directory", true)); break;
-    case 3: all.push_back(describe(dice_.pick(texts_), "stolen")); break;
+    case 2: all.push_back(Value().set("path", dice_.pick(tempting_)).set("directory", true)); break;
+    case 3: all.push_back(describe(dice_.pick(tempting_), stolen)); break;
     default: change_field(dice_.pick(all));
   }
   std::shuffle(all.begin(), all.end(), dice_.engine);
@@ -164,7 +169,8 @@ void Liar::change_listing(Value& value) {
 // A frame that is well-formed and untrue.
 void Liar::change(Frame& frame) {
   Value value = frame.header["value"];
-  switch (dice_.below(9)) {
+  const bool lists = value["entries"].as_array() != nullptr;
+  switch (lists && dice_.chance(0.7) ? 0 : dice_.below(9)) {
     case 0: change_listing(value); break;
     case 1: value = strange(dice_, texts_); break;
     case 2: frame.body.resize(dice_.below(frame.body.size() + 10)); break;

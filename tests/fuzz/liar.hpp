@@ -44,7 +44,7 @@ class Liar {
   rille::Loop& loop_;
   Dice& dice_;
   const double rate_;
-  std::vector<std::string> texts_;
+  std::vector<std::string> tempting_, texts_;  // names that lead out; what may stand in any field
   std::function<void()> hush_;
   bool told_error_ = false, hangs_up_ = false;
   std::set<std::string> digests_;

@@ -36,7 +36,7 @@ def main():
     parser.add_argument("names", nargs="*")
     parser.add_argument("--hours", type=float, default=8)
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
-    words = parser.parse_args()
+    words = parser.parse_intermixed_args()
     build = words.build.resolve()
     programs = sorted(p for p in (build / "tests" / "fuzz").glob("*_fuzz") if os.access(p, os.X_OK))
     if words.names:

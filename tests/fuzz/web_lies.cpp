@@ -158,7 +158,7 @@ std::string early_answers(Dice& dice, const std::string& honest) {
 std::string redirect(Dice& dice, const std::vector<std::string>& places) {
   static const std::vector<std::string> statuses = {"301 M", "302 F", "302 F", "303 S", "307 T",
                                                     "308 P", "300 C", "305 U", "399 X"};
-  std::string to = dice.chance(0.5) ? places[dice.below(4)] : dice.pick(places);  // the first are the most tempting
+  std::string to = dice.chance(0.7) ? places[dice.below(4)] : dice.pick(places);  // the first are the most tempting
   if (dice.chance(0.1)) to += std::string(dice.below(120'000), 'a');
   if (dice.chance(0.05)) to += std::string("\0\x01", 2) + dice.bytes(20);
   return sized(dice.pick(statuses), "Location: " + to + "\r\n", "moved");
@@ -221,14 +221,16 @@ WebAnswer web_lie(Dice& dice, const std::string& honest, const std::vector<std::
   const std::string body = body_of(honest);
   WebAnswer out;
   out.closes = dice.chance(0.5);
-  switch (dice.below(16)) {
+  switch (dice.below(18)) {
     case 0: out.bytes = wrong_length(dice, body), out.closes = true; break;
     case 1: out.bytes = chunks(dice, body), out.closes = dice.chance(0.9); break;
     case 2: out.bytes = strange_headers(dice, body); break;
     case 3: out.bytes = strange_status(dice, honest), out.closes = true; break;
     case 4: out.bytes = early_answers(dice, honest), out.closes = true; break;
     case 5:
-    case 6: out.bytes = redirect(dice, places); break;
+    case 6:
+    case 16:
+    case 17: out.bytes = redirect(dice, places); break;
     case 7: out.bytes = compressed(dice, body), out.closes = true; break;
     case 8:
     case 9: out.bytes = range(dice, body); break;

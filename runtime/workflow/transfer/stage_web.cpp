@@ -27,11 +27,13 @@ std::int64_t number_in(std::string_view text) {
   return failed == std::errc() && end == text.data() + text.size() ? n : -1;
 }
 
-// The validator for If-Range (RFC 9110, 13.1.5): a strong ETag, or the date.
+// The validator for If-Range (RFC 9110, 13.1.5): a strong ETag, or the date. "": one with a character that a header
+// cannot have, so that it could not be sent back.
 std::string version_of(const net::HttpResponse& head) {
-  std::string etag = head.header("etag");
-  if (!etag.empty() && !etag.starts_with("W/")) return etag;
-  return head.header("last-modified");
+  const std::string etag = head.header("etag");
+  std::string out = !etag.empty() && !etag.starts_with("W/") ? etag : head.header("last-modified");
+  const bool plain = std::all_of(out.begin(), out.end(), [](unsigned char c) { return c >= 0x20 && c != 0x7f; });
+  return plain ? out : std::string();
 }
 
 // Parses a Content-Range: "bytes 5-9/10" -> {5, 10}; -1 for an unknown number.
