@@ -44,6 +44,13 @@ bool is_stack_low() {
   return static_cast<const char*>(__builtin_frame_address(0)) < low;
 }
 
+// (function) -> the same one, which is never compiled to machine code, so that it can give way anywhere
+int core_interpret(lua_State* L) {
+  luaJIT_setmode(L, 1, LUAJIT_MODE_FUNC | LUAJIT_MODE_OFF);
+  lua_settop(L, 1);
+  return 1;
+}
+
 int core_check_stack(lua_State* L) {
   check_stack(L);
   return 0;
@@ -323,6 +330,8 @@ void push_core(lua_State* L) {
                     {"check_stack", core_check_stack},
                     {"boxed", bind<core_boxed>},
                     {"sort", core_sort},
+                    {"sort_piece", core_sort_piece},
+                    {"interpret", core_interpret},
                     {"object_number", core_object_number},
                     {"metatable", core_metatable},
                     {"function_name", bind<core_function_name>},
@@ -351,6 +360,7 @@ void push_core(lua_State* L) {
   lua_newtable(L);
   set_pattern_functions(L);
   lua_setfield(L, -2, "patterns");
+  set_gsub_functions(L);
   lua_getglobal(L, "require");
   lua_setfield(L, -2, "raw_require");
 }

@@ -83,6 +83,7 @@ LuaHost::~LuaHost() {
   clock_.reset();
   alarm_.reset();
   turn_watch_.reset();
+  paused_.reset();
   options_.spent->fibers -= spawned_;
   if (self_) *self_ = nullptr;  // so that later completions have no effect
   while (drivers_.after != &drivers_) {

@@ -15,7 +15,8 @@
 // cleans up. All other functions: loop thread only.
 //
 // Turns: when the time of options.turn is spent, the host suspends the code that runs (it "gives way") at the next
-// instruction of interpreted Lua, unless a C function that called Lua stands in between (string.gsub with a function).
+// instruction of interpreted Lua, unless a C function that called Lua stands in between (load with a function). C
+// functions that may run long give way, too (PausedCall).
 // Until go_on() nothing else of this run continues, so scripts see the order that they would see without turns.
 #pragma once
 
@@ -35,6 +36,7 @@
 #include "bindings/host/grants.hpp"
 #include "bindings/host/limits.hpp"
 #include "bindings/host/object.hpp"
+#include "bindings/host/paused.hpp"
 #include "bindings/host/random.hpp"
 #include "bindings/host/state.hpp"
 #include "bindings/host/turn.hpp"
@@ -187,6 +189,10 @@ class LuaHost final : public Guest {
   void check(lua_State* L) {
     if (lua_gethook(L)) check_hook(L);
   }
+  // After check(): whether the function must give way, and can. Then: `return host.give_way_in(L, rest)`. It cannot if
+  // C has called it (pcall): its error would be raised behind that call.
+  bool must_give_way(lua_State* L) const { return way_left_ == 0 && may_give_way(L) && called_by_lua(L); }
+  int give_way_in(lua_State* L, std::unique_ptr<PausedCall> rest);
   Result<> may_spawn() const;  // quota: names the limit
   void spawned(FiberId child);
   // For calls from the host program into a script that stays loaded (entry.cpp).
@@ -235,8 +241,10 @@ class LuaHost final : public Guest {
   void watch_turn();
   void turn_ends();
   bool may_give_way(lua_State* L) const;
+  static bool called_by_lua(lua_State* L);
   void give_way();
   void set_gives_way(bool on);
+  int go_on_paused(Fiber& fiber);
   const Error* must_end();  // null: the code may go on
   [[noreturn]] void raise_again(lua_State* L, const Error& why);
   bool always_interrupted() const { return over_ && (!clock_ || clock_->grace_over()); }
@@ -270,8 +278,11 @@ class LuaHost final : public Guest {
   bool gave_way_ = false;                         // it is suspended; it is still the current fiber
   std::vector<std::function<void()>> after_way_;  // continues other fibers once the current one waits
   std::unique_ptr<Watchdog::Watch> turn_watch_;
-  bool grace_given_ = false;  // a fiber that computes gets a grace period before a cancel interrupts it
-  int checks_ = 0;            // of C functions, while a grace period in instructions runs
+  std::unique_ptr<PausedCall> paused_;       // the C function in which the code has given way; null: none
+  lua_State* paused_in_ = nullptr;           // its coroutine
+  std::string paused_where_, paused_error_;  // where it was called; what the hook raises in its place
+  bool grace_given_ = false;                 // a fiber that computes gets a grace period before a cancel interrupts it
+  int checks_ = 0;                           // of C functions, while a grace period in instructions runs
   struct {
     std::string message;  // of the reason that it was made of
     int ref = LUA_NOREF;

@@ -135,9 +135,9 @@ void LuaHost::raise_again(lua_State* L, const Error& why) {
   __builtin_unreachable();
 }
 
-// A C function cannot give way, but its caller can.
+// Where a C function cannot give way, its caller can.
 void LuaHost::check_hook(lua_State* L) {
-  if (turn_rang_.exchange(false)) {
+  if (turn_rang_.exchange(false) || way_left_ != way_never) {
     way_left_ = 0;
     set_hook();
   }
@@ -160,6 +160,11 @@ bool LuaHost::count_instructions(int count) {
 void LuaHost::hook(lua_State* L, lua_Debug* ar) {
   LuaHost& host = of(L);
   if (host.gives_way_) return;
+  if (!host.paused_error_.empty()) {
+    if (L != host.paused_in_) return;  // Rille's code passes on to it
+    push(L, std::exchange(host.paused_error_, {}));
+    lua_error(L);
+  }
   if (host.count_instructions(lua_gethookcount(L)) && host.may_give_way(L)) {
     host.give_way();
     lua_yield(L, 0);  // leaves this function
@@ -211,12 +216,50 @@ bool LuaHost::may_give_way(lua_State* L) const {
   return false;
 }
 
+bool LuaHost::called_by_lua(lua_State* L) {
+  lua_Debug ar;
+  return lua_getstack(L, 1, &ar) && lua_getinfo(L, "S", &ar) && *ar.what != 'C';
+}
+
 // The hook then yields without a value, from each coroutine of the script up to the fiber's own (see `pass` in the
 // prelude).
 void LuaHost::give_way() {
   if (current_->plain.runs) run_->plain_waits(current_->id);
   set_gives_way(true);
   lua_sethook(lua(), nullptr, 0, 0);  // go_on() sets it again
+}
+
+int LuaHost::give_way_in(lua_State* L, std::unique_ptr<PausedCall> rest) {
+  luaL_where(L, 1);
+  paused_where_ = lua_tostring(L, -1);
+  paused_in_ = L;
+  paused_ = std::move(rest);
+  give_way();
+  return lua_yield(L, 0);
+}
+
+// Returns the number of results, now on the fiber's stack; -1: it gives way again.
+int LuaHost::go_on_paused(Fiber& f) {
+  const std::int64_t began = system_clock().monotonic_ns(), due = options_.turn->due_ns(began);
+  while (!paused_->go_on()) {
+    if (hook_is_due() && must_end()) {  // the hook raises the reason
+      paused_.reset();
+      return 0;
+    }
+    if (system_clock().monotonic_ns() >= due) return -1;
+  }
+  const std::unique_ptr<PausedCall> rest = std::move(paused_);
+  int n = 0;
+  Result<> pushed = protect(lua(), [&](lua_State* L) {
+    n = rest->finish(L);
+    if (n <= 0) return;
+    luaL_checkstack(f.L, n, "too many captures");
+    lua_xmove(L, f.L, n);
+  });
+  if (pushed && n >= 0) return n;
+  paused_error_ = pushed ? paused_where_ + rest->error() : pushed.error().message;
+  arm(1);
+  return 0;
 }
 
 void LuaHost::set_gives_way(bool on) {
@@ -237,8 +280,14 @@ void LuaHost::go_on() {
   const bool cancel = armed_ == 0 && !cancel_recorded_ && control_->cancel_waits();
   if (exceeded || over_ || interrupt_.load() || look_.load() || cancel) arm(1);
   else set_hook();
+  const int values = paused_ ? go_on_paused(f) : 0;
+  if (values < 0) {
+    if (clock_) clock_->end(true);
+    gave_way_ = true;
+    return options_.turn->later(self_);
+  }
   set_gives_way(false);
-  run_lua(f, 0, nullptr);
+  run_lua(f, values, nullptr);
   if (gave_way_) return;
   run_fibers_->release_fibers();
   for (auto& wake : std::exchange(after_way_, {})) wake();

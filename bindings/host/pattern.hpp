@@ -1,11 +1,15 @@
-// string.find, match, gmatch and gsub with LuaJIT's results and error texts, whose matching can be ended: they count
-// their steps and ask the host every few thousand (LuaHost::check). Plain searches take linear time.
+// string.find, match, gmatch and gsub with LuaJIT's results and error texts, whose matching can be ended and can give
+// way: they count their steps and ask the host every few thousand (LuaHost::check). Plain searches take linear time.
 #pragma once
 
 #include "bindings/host/lua.hpp"
 
 namespace rille::host {
 
-void set_pattern_functions(lua_State* L);  // into the table on top of the stack
+// Both into the table on top of the stack. The second are the parts of a gsub by a table or function, see prelude.cpp.
+void set_pattern_functions(lua_State* L);
+void set_gsub_functions(lua_State* L);
+
+int string_gsub(lua_State* L);  // replace.cpp
 
 }  // namespace rille::host

@@ -26,15 +26,15 @@ local function shim(call, unpack_result)
 end
 
 -- A script's coroutine that awaits yields the sentinel up; the result is passed down to it. One that the hook suspends,
--- because the turn is over, yields nothing.
+-- because the turn is over, yields nothing; a C function that has given way then gets its results.
 local gives_way, held = core.gives_way, core.held
 local waits = setmetatable({}, { __mode = "k" })  -- coroutines that await: only the fiber goes on with them
 local resume_waiting
 
 local function pass(co, ok, first, ...)
   if gives_way[1] then
-    yield()
-    return pass(co, resume(co))
+    waits[co] = true
+    return resume_waiting(co, yield())
   end
   if ok and first == AWAIT and type(first) == "userdata" then
     waits[co] = true
@@ -214,6 +214,37 @@ end
 local strings = copy(string, { "dump" })
 strings.format = format
 for name, f in raw.next, core.patterns do strings[name] = f end
+
+local gsub, gsub_begin, gsub_next, gsub_captures, gsub_key, gsub_end = core.patterns.gsub, core.gsub_begin,
+  core.gsub_next, core.gsub_captures, core.gsub_key, core.gsub_end
+
+local replace = core.interpret(function(text, pattern, by, most)
+  local state, box = gsub_begin(text, pattern, most), {}
+  local call = type(by) == "function"
+  local found = gsub_next(state, box)
+  while found ~= false do
+    if found == nil then found = gsub_next(state, box)
+    elseif call then found = gsub_next(state, box, by(gsub_captures(state)))
+    else found = gsub_next(state, box, by[gsub_key(state)]) end
+  end
+  return gsub_end(state, box)
+end)
+
+local function is_text(value)
+  local kind = type(value)
+  return kind == "string" or kind == "number"
+end
+
+-- The loop is Lua's where code of the script may run in it: so that code can wait and give way.
+function strings.gsub(...)
+  local text, pattern, by, most = ...
+  local kind = type(by)
+  if (kind == "function" or kind == "table") and is_text(text) and is_text(pattern) and
+    (most == nil or tonumber(most)) then
+    return replace(text .. "", pattern .. "", by, most)
+  end
+  return gsub(...)
+end
 
 local integer_max = 2^31 - 1  -- LuaJIT's own functions take larger ones for negative ones
 

@@ -1,5 +1,7 @@
 // What rille_turn promises: it returns when its budget is spent, whatever the scripts compute, and scripts do not
 // notice. A turn without a budget ends a computation after 1,000 instructions, so these tests need no clock.
+#include <ctime>
+
 #include "tests/unit/embed/embed.hpp"
 
 namespace rille::test {
@@ -62,6 +64,67 @@ note(rille.scope(function() rille.defer(function() spin(3000) note("deferred") e
 return table.concat(out, "\n")
 )lua";
 
+// Functions of the language that take long in one call.
+const char* const long_calls = R"lua(
+local out = {}
+local function note(...)
+  local t = { ... }
+  for i = 1, select("#", ...) do t[i] = tostring(t[i]) end
+  out[#out + 1] = table.concat(t, " ")
+end
+local function digest(list)
+  local s = 0
+  for i = 1, #list do
+    local v = list[i]
+    s = (s * 31 + (type(v) == "string" and #v * 7 + v:byte(-1) or type(v) == "number" and v or 5)) % 1000003
+  end
+  return s
+end
+local n = 30000
+local words, numbers, mixed, dense = {}, {}, { flag = true, [true] = 1, [false] = 2 }, {}
+for i = 1, n do
+  words["key" .. (i * 7919) % 50021] = i
+  numbers[(i * 7919) % 50021 * 2] = i
+  mixed[i % 2 == 0 and i * 3 or "key" .. i] = i
+  dense[i] = (i * 7919) % 50021
+end
+for name, t in pairs { words = words, numbers = numbers, mixed = mixed, dense = dense } do
+  local keys = {}
+  for k in pairs(t) do keys[#keys + 1] = k end
+  note(name, #keys, digest(keys), (next(t)))
+end
+local texts, up, down = {}, {}, {}
+for i = 1, n do texts[i], up[i], down[i] = "w" .. dense[i], dense[i], dense[i] end
+table.sort(texts)
+table.sort(up)
+table.sort(down, function(a, b) return a > b end)
+note(digest(texts), digest(up), digest(down))
+note(pcall(table.sort, { 1, 2, "x", 3 }))
+
+local long = ("The quick brown fox; "):rep(20000)
+note(#long:gsub("%a+", "<%0>"), select(2, long:gsub("o", "0")))
+note(#long:gsub("%a+", function(w) if #w > 3 then return w:upper() end end), select(2, long:gsub("q()", { 7 })))
+note(long:find("fix"), long:find("f[i]x"), long:match("(%a+) (%a+); $"), long:match("^(.*)%f[x]()x; $") and "yes")
+local count = 0
+for a, at in long:gmatch("(%a)()%a+;") do count = (count * 31 + at) % 1000003 end
+note(count)
+local none = 0
+for _ in long:gmatch("%d") do none = none + 1 end
+note(none, long:find("%b()"), #long:match("%b" .. "Tx" .. ".*"))
+local many = ("a"):rep(160)
+note(many:find(".-.-.-.-b"), many:match("(a-)(a-)(a*)b"), many:gsub("(.-)(.-)(.-)b", "%1"))
+note(coroutine.wrap(function() coroutine.yield(many:find("(.-).-.-.-b")) end)())
+local late = ("a"):rep(200000) .. "b"  -- so that an error comes late
+note(pcall(late.find, late, ".-b%1"))
+note(pcall(function() local x = late:match(".-b(") return x end))
+note(pcall(function() local x = late:gsub(".-b[", "") return x end))
+note(pcall(function() return long:gsub(".", function() return {} end) end))
+note(pcall(function() return long:gsub("; ", function(w) error("mine") end) end))
+note(pcall(function() return coroutine.wrap(function() return (late:find(".-b(")) end)() end))
+note(xpcall(function() return (late:find(".-b(")) end, function(e) return "handled " .. e end))
+return table.concat(out, "\n")
+)lua";
+
 }  // namespace
 
 TEST_CASE("a turn ends although a script computes, and later turns go on with it", "[embed]") {
@@ -90,6 +153,51 @@ TEST_CASE("a script sees the same whether its turns are long or short", "[embed]
   REQUIRE(seen[0].find("deferred") != std::string::npos);
   REQUIRE(seen[0] == seen[1]);
   REQUIRE(turns[0] > 100);
+}
+
+TEST_CASE("one long call of the language gives way, too, and gives the same", "[embed]") {
+  std::string seen[2];
+  int turns[2];
+  for (int budget_ms : {0, 60000}) {
+    Embedded e;
+    rille_run* run = e.start(long_calls);
+    turns[budget_ms > 0] = e.turn_to_end(run, budget_ms);
+    seen[budget_ms > 0] = Embedded::result(run);
+  }
+  INFO(seen[0]);
+  REQUIRE(seen[0].find("handled") != std::string::npos);
+  REQUIRE(seen[0] == seen[1]);
+  REQUIRE(turns[0] > 1000);
+}
+
+TEST_CASE("a turn takes little more than its budget, whatever the script calls", "[embed]") {
+  const char* const scripts[] = {
+      "local t = {} for i = 1, 1e5 do t['key' .. (i * 7919) % 5000011] = i end for k in pairs(t) do end",
+      "local t = {} for i = 1, 3e5 do t[i] = (i * 7919) % 5000011 end table.sort(t)",
+      "local t = { x = 1 } for i = 1, 3e5 do t[i] = i end for k in pairs(t) do end",
+      "local n = #('word '):rep(3e5):gsub('%a+', function(w) return w end)",
+      "local n = #('word '):rep(1e6):gsub('%a+', '<%0>')",
+      "local at = ('a'):rep(250):find('.-.-.-b')",
+      "local at = ('a'):rep(5e6):find('b.')",
+  };
+  for (const char* script : scripts) {
+    Embedded e;
+    rille_run* run = e.start(script);
+    double longest_ms = 0;  // of this thread's processor time: the machine may be busy
+    const auto now_ms = [] {
+      timespec t{};
+      clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+      return double(t.tv_sec) * 1e3 + double(t.tv_nsec) * 1e-6;
+    };
+    while (rille_run_state(run) == RILLE_RUN_RUNNING) {
+      const double began = now_ms();
+      OK(rille_turn(e.rt, 10, nullptr));
+      longest_ms = std::max(longest_ms, now_ms() - began);
+    }
+    INFO(script << ": " << longest_ms << " ms, " << Embedded::result(run));
+    CHECK(rille_run_state(run) == RILLE_RUN_DONE);
+    CHECK(longest_ms < 80);  // Lua's collector has steps of tens of milliseconds for such tables
+  }
 }
 
 TEST_CASE("runs that compute take turns in the order in which they gave way", "[embed]") {
