@@ -139,6 +139,8 @@ struct Payload {
   virtual ~Payload() = default;
   virtual const char* name() const = 0;  // name of the kernel, for messages
   virtual bool same(const Payload& other) const = 0;
+  // Whether an update in place heeds stopped(), so that what it was to write may lose its value.
+  virtual bool breaks_off() const { return false; }
   virtual void run(const Call& c) const = 0;
 };
 

@@ -202,10 +202,11 @@ const char* Matcher::lead(const char* pattern) {
 }
 
 const char* Matcher::skip(const char* at, const char* item, const char* after) {
-  const char* const stop = at + std::min(end_ - at, std::max<std::ptrdiff_t>(0, steps_left_));
+  const std::ptrdiff_t cost = 1 + (after - item) / 16;
+  const char* const stop = at + std::min(end_ - at, 1 + std::max<std::ptrdiff_t>(0, steps_left_) / cost);
   const char* to = at;
   while (to < stop && !matches_item(byte(*to), item, after)) ++to;
-  steps_left_ -= to - at;
+  steps_left_ -= (to - at) * cost;
   return to;
 }
 

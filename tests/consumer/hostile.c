@@ -121,7 +121,7 @@ static const struct {
     {"move", "table.move({}, 1, 2^53, 2)", RILLE_TIMEOUT},
     {"remove", "table.remove({}, -2147483648)", NONE},
     {"unpack", "while true do pcall(unpack, {}, 1, 1e8) end", RILLE_TIMEOUT},
-    {"sort", "local t = {} for i = 1, 4e5 do t[i] = i % 7 end while true do table.sort(t) end", RILLE_TIMEOUT},
+    {"sort", "local t = {} for i = 1, 4e5 do t[i] = i % 7 end while true do table.sort(t) end", ANY},
     {"sort with Lua", "table.sort({ 3, 2, 1 }, function() while true do end end)", RILLE_TIMEOUT},
     {"sort with rawequal", "local t = {} for i = 1, 5e5 do t[i] = i end while true do table.sort(t, rawequal) end",
      RILLE_TIMEOUT},

@@ -61,6 +61,7 @@ class Kernel {
   // The kernel's declaration: "saxpy(int n, float a, const float* x, float* y)".
   std::string signature() const;
   bool checked() const { return options_.checked; }
+  bool apart() const { return options_.apart; }              // it runs in a process of its own, which a stop ends
   const std::string& arch() const { return options_.arch; }  // "sm_90"; "": for the CPU
   // The compiled code, only of a kernel for a GPU.
   const Cubin& built() const { return built_; }

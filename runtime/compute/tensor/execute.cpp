@@ -222,7 +222,8 @@ Result<void> LaneQueue::run_one(Node& node, device::Device& device, kernels::Lan
     const bool update = updates(node);
     lane.heed({});
     if (update && node.together.id) begin_together(node);
-    auto ran = run_node(node, *this, device, lane, update || bound_to_run(node));
+    const bool breaks_off = node.payload && node.payload->breaks_off();
+    auto ran = run_node(node, *this, device, lane, (update && !breaks_off) || bound_to_run(node));
     if (lane.cut_short()) tear(node, node.asked.work->why());
     return ran;
   }

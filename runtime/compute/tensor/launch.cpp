@@ -46,6 +46,7 @@ class Payload final : public kernels::Payload {
   std::vector<int> operands;                      // per parameter: i for in[i], -1 - i for out[i], no_operand for null
   static constexpr int no_operand = 1 << 20;
 
+  bool breaks_off() const override { return what->kernel->apart(); }
   const char* name() const override { return what->kernel->name().c_str(); }
 
   bool same(const kernels::Payload& o) const override {

@@ -351,7 +351,8 @@ Result<void> run_replay(Replay& replay, LaneQueue& queue, device::Device& device
     const kernels::Call call{views,   c.n_in,   views + c.n_in,
                              c.n_out, &c.attrs, {replay.seed, replay.step, c.random_index},
                              &lane,   text,     c.payload.get()};
-    lane.heed(c.update || must_run ? kernels::StopSign{} : replay.asked.sign());
+    const bool breaks_off = c.payload && c.payload->breaks_off();
+    lane.heed((c.update && !breaks_off) || must_run ? kernels::StopSign{} : replay.asked.sign());
     queue.call(*c.op, call);
     if (lane.cut_short()) return broken_off(at, true);
     if (!text[0]) continue;
