@@ -14,7 +14,9 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <climits>
 #include <condition_variable>
+#include <cstdlib>
 #include <cstring>
 #include <mutex>
 #include <optional>
@@ -43,8 +45,9 @@ std::string folder_of(std::string path) {
 
 std::string own_path() {  // of the library or program that contains this code
   Dl_info info{};
-  const bool known = ::dladdr(reinterpret_cast<const void*>(&own_path), &info) != 0 && info.dli_fname;
-  return known && *info.dli_fname == '/' ? info.dli_fname : "";
+  if (::dladdr(reinterpret_cast<const void*>(&own_path), &info) == 0 || !info.dli_fname) return "";
+  char path[PATH_MAX];  // the name may be relative, as LD_LIBRARY_PATH is
+  return ::realpath(info.dli_fname, path) ? path : "";
 }
 
 std::string program_path() {
