@@ -140,8 +140,10 @@ std::optional<Mapping> take(const Value& words) {
   const std::string nonce = words.text("nonce");
   if (nonce.size() != 32) return {};
   const Fd fd(::open(fmt::format("/proc/{}/fd/{}", words.integer("process"), words.integer("descriptor")).c_str(),
-                     O_RDWR | O_CLOEXEC));
-  if (!fd.valid() || ::lseek(fd.get(), 0, SEEK_END) != off_t(sizeof(Shared))) return {};
+                     O_RDWR | O_NONBLOCK | O_CLOEXEC));
+  const int seals = fd.valid() ? ::fcntl(fd.get(), F_GET_SEALS) : -1;
+  if (seals < 0 || !(seals & F_SEAL_SHRINK)) return {};  // the other rank could end this one by SIGBUS
+  if (::lseek(fd.get(), 0, SEEK_END) != off_t(sizeof(Shared))) return {};
   Mapping memory(fd.get());
   if (!memory.get() || std::memcmp(memory.get()->nonce, nonce.data(), nonce.size()) != 0) return {};
   return memory;

@@ -156,20 +156,28 @@ Result<Fd> listen_at(const Address& address) {
                                                      : "rank 0 listens there: it must be an address of its machine");
 }
 
-Result<Fd> connect_to(const Address& address, const Limit& limit) {
-  RILLE_TRY(const auto infos, resolve(address, false));
+Result<Fd> connect_to(const Address& address, const Limit& limit) { return connect_to_one_of({&address, 1}, limit); }
+
+Result<Fd> connect_to_one_of(std::span<const Address> addresses, const Limit& limit) {
+  std::vector<Infos> resolved;
+  std::vector<const addrinfo*> all;
+  for (const Address& a : addresses) {
+    RILLE_TRY(Infos infos, resolve(a, false));
+    for (const addrinfo* i = infos.get(); i; i = i->ai_next) all.push_back(i);
+    resolved.push_back(std::move(infos));
+  }
   for (int pause_ms = 5;; pause_ms = std::min(2 * pause_ms, 200)) {
     int failed = 0;
-    for (const addrinfo* i = infos.get(); i; i = i->ai_next) {
+    for (const addrinfo* i : all) {
       Fd fd;
-      RILLE_TRY(failed, try_connect(*i, infos->ai_next != nullptr, fd, limit));
+      RILLE_TRY(failed, try_connect(*i, all.size() > 1, fd, limit));
       if (failed == 0) {
         no_delay(fd.get());
         return fd;
       }
     }
     if (limit.left_ms() == 0) {
-      Error e = errno_error("connect", to_string(address), failed);
+      Error e = errno_error("connect", to_string(addresses[0]), failed);
       e.kind = ErrorKind::timeout;
       return e;
     }

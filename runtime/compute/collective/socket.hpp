@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <mutex>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -53,7 +54,8 @@ std::string to_string(const Address& address);
 
 Result<Fd> listen_at(const Address& address);                       // port 0: any
 Result<Fd> connect_to(const Address& address, const Limit& limit);  // retries until the limit
-Fd accept_from(int listener);                                       // invalid Fd: no connection is waiting
+Result<Fd> connect_to_one_of(std::span<const Address> addresses, const Limit& limit);
+Fd accept_from(int listener);  // invalid Fd: no connection is waiting
 Address local_address(int fd);
 Address remote_address(int fd);
 

@@ -1,9 +1,12 @@
 // What the network between ranks may do: strangers, recordings, altered bytes. All of it by hand, on sockets.
+#include <fcntl.h>
 #include <linux/sockios.h>
 #include <openssl/ssl.h>
 #include <poll.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -11,6 +14,7 @@
 
 #include "ranks.hpp"
 #include "runtime/compute/collective/acceptor.hpp"
+#include "runtime/compute/collective/link.hpp"
 #include "runtime/compute/collective/mesh.hpp"
 
 namespace rille::collective {
@@ -264,6 +268,56 @@ TEST_CASE("what a rank sent before it left may arrive after its word", "[collect
     REQUIRE(!ended);
     CHECK(ended.error().message == "rank 1 is gone during a test of rank 0: it has closed its communicator");
   }
+}
+
+TEST_CASE("an address that never answers leaves time for the next one", "[collective]") {
+  const Stop stop;
+  const Fd silent = get(listen_at({"127.0.0.2", 0}));
+  REQUIRE(::listen(silent.get(), 0) == 0);
+  const Limit limit(20'000, stop);
+  std::vector<Fd> guests;  // until the queue is full, and the system drops who asks
+  while (auto guest = connect_to(local_address(silent.get()), Limit(300, stop))) guests.push_back(std::move(*guest));
+  const Fd listener = get(listen_at({"127.0.0.1", 0}));
+  const Address both[] = {local_address(silent.get()), local_address(listener.get())};
+  const Fd connected = get(connect_to_one_of(both, limit));
+  CHECK(to_string(remote_address(connected.get())) == to_string(both[1]));
+}
+
+// A rank could shrink memory that is not sealed, and so end the other by SIGBUS.
+TEST_CASE("memory that the other rank can shrink is not taken", "[collective]") {
+  const auto waiting = [](Both& control) {
+    Meeting meeting;
+    meeting.peers.resize(2);
+    meeting.peers[1].control = std::move(control.mine);
+    meeting.peers[1].same_host = true;
+    return meeting;
+  };
+  const Stop stop;
+  Both honest, evil;
+  auto offers = std::async(std::launch::async, [&, meeting = waiting(honest)]() mutable {
+    return get(share_memory(meeting, 0, Limit(10'000, stop)));
+  });
+  const Value words = get(honest.theirs->receive(Limit(10'000, stop)))["share"];
+  struct stat sealed {};
+  REQUIRE(::fstat(int(words.integer("descriptor")), &sealed) == 0);
+  get(honest.theirs->send(Value().set("shared", false), Limit(10'000, stop)));
+  offers.get();
+
+  const bool seal = GENERATE(false, true);
+  const Fd memory(::memfd_create("a test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  REQUIRE(::ftruncate(memory.get(), sealed.st_size) == 0);
+  const std::string nonce(32, 'n');
+  REQUIRE(::pwrite(memory.get(), nonce.data(), nonce.size(), 0) == 32);
+  if (seal) REQUIRE(::fcntl(memory.get(), F_ADD_SEALS, F_SEAL_SHRINK) == 0);
+  Meeting meeting;
+  meeting.peers.resize(2);
+  meeting.peers[0].control = std::move(evil.mine);
+  meeting.peers[0].same_host = true;
+  const Value share =
+      Value().set("process", std::int64_t(::getpid())).set("descriptor", memory.get()).set("nonce", nonce);
+  get(evil.theirs->send(Value().set("share", share), Limit(10'000, stop)));
+  get(share_memory(meeting, 1, Limit(10'000, stop)));
+  CHECK(get(evil.theirs->receive(Limit(10'000, stop))).boolean("shared") == seal);
 }
 
 // Hands on the connections to an address; from `flip` on it alters one bit in each lot of bytes.
