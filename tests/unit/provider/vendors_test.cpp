@@ -7,6 +7,14 @@
 using namespace rille;
 using namespace rille::provider;
 
+TEST_CASE("huawei: in European regions machines and accounts have different domains") {
+  CHECK(huawei::address_of("ecs", "eu-west-101") == "https://ecs.eu-west-101.myhuaweicloud.com");
+  CHECK(huawei::address_of("evs", "eu-west-101") == "https://evs.eu-west-101.myhuaweicloud.com");
+  CHECK(huawei::address_of("iam", "eu-west-101") == "https://iam.eu-west-101.myhuaweicloud.eu");
+  CHECK(huawei::address_of("bss", "eu-west-101") == "https://bss.myhuaweicloud.eu");
+  CHECK(huawei::address_of("iam", "cn-north-4") == "https://iam.cn-north-4.myhuaweicloud.com");
+}
+
 TEST_CASE("huawei: a lease's tag fits the value of a tag, is found again, and old ones are read") {
   const std::string tag = "rille-0123456789ab-l-fedcba987654-g1-x1900000000";
   REQUIRE(tag.size() == 48);

@@ -140,14 +140,19 @@ Server read_server(const Value& v) {
 
 }  // namespace
 
+// Machines and disks of European regions are under the common domain, too; accounts and bills are not.
+std::string address_of(const std::string& service, const std::string& region) {
+  if (service.starts_with("bss")) return "https://" + service + "." + domain_of(region);
+  return "https://" + service + "." + region + "." + (service == "iam" ? domain_of(region) : machine_domain);
+}
+
 Ecs::Ecs(Loop& loop, net::CredentialChain& keys, std::string region, std::string project, const Value& endpoints)
     : loop_(loop), region_(std::move(region)), project_(std::move(project)),
-      ecs_url_(endpoints.text("ecs", "https://ecs." + region_ + "." + machine_domain)),
-      evs_url_(endpoints.text("evs", "https://evs." + region_ + "." + machine_domain)),
-      iam_url_(endpoints.text("iam", "https://iam." + region_ + "." + domain_of(region_))),
-      bss_url_(endpoints.text("bss", "https://bss." + domain_of(region_))),
-      other_bss_url_(
-          endpoints.text("bss_intl", endpoints.text("bss").empty() ? "https://bss-intl." + domain_of(region_) : "")),
+      ecs_url_(endpoints.text("ecs", address_of("ecs", region_))),
+      evs_url_(endpoints.text("evs", address_of("evs", region_))),
+      iam_url_(endpoints.text("iam", address_of("iam", region_))),
+      bss_url_(endpoints.text("bss", address_of("bss", region_))),
+      other_bss_url_(endpoints.text("bss_intl", endpoints.text("bss").empty() ? address_of("bss-intl", region_) : "")),
       api_(loop, options(), keys) {}
 
 // `path` begins with the service's name, which selects the URL: "ecs/v1/{project}/jobs".

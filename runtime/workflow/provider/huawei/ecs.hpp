@@ -20,6 +20,9 @@ struct Server {
 
 using net::huawei::domain_of;
 
+// The address of a service ("ecs", "evs", "iam", "bss", "bss-intl") in a region, if the settings have no `endpoints`.
+std::string address_of(const std::string& service, const std::string& region);
+
 class Ecs {
  public:
   // `project`: the project's id; "": use the project with the region's name, whose id is requested from IAM.

@@ -262,7 +262,7 @@ Async<std::string> Pods::account(CancelToken token) {
   co_return answer.text("id");
 }
 
-// Calls GraphQL and REST, so that the check fails if one of them refuses the key.
+// Also lists the pods, so that a key which may not is found.
 Async<Identity> Pods::identity(CancelToken token) {
   RILLE_CO_TRY(const Value answer, co_await me(token));
   RILLE_CO_CHECK(co_await list(token));
