@@ -153,7 +153,7 @@ Async<std::string> pack(Loop& loop, std::string bundle, std::string cache, std::
   co_return path;
 }
 
-// What the instance is told to check the archive by.
+// The instance compares the archive with these before it unpacks it.
 struct Expected {
   std::string sha256;  // of the manifest
   std::string key;     // that signed it; "": none has to

@@ -53,10 +53,10 @@ class KernelProcess {
   std::vector<rille_abi::Symbol> symbols_;
 };
 
-// The words in front of a compiler's command line that confine it: it reads the system's folders and those of
-// `readable`, and writes below `folder`.
+// The command prefix that runs a compiler confined: it can read the system's folders and `readable`, and write below
+// `folder`.
 Result<std::vector<std::string>> confined_compiler(const std::string& folder, const std::vector<std::string>& readable);
-// The names of this process's environment but for those of `kept`: what a confined process does not get.
+// The names of all variables of this process's environment except `kept`: they are removed for a confined process.
 std::vector<std::string> environment_without(std::initializer_list<std::string_view> kept);
 
 }  // namespace rille::device
