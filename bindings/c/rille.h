@@ -14,9 +14,9 @@
       any thread. Marked [S]: also inside a signal handler. Everything else fails with `state` on a foreign thread, and
       in a child made by fork. Callbacks run on the runtime's thread, inside rille_turn, rille_run_wait or
       rille_shutdown; they may call anything but those three and rille_destroy. They must not longjmp out or throw.
-   6. The library has no global state, raises no SIGPIPE, and never exits. It installs no signal handler, except with
-      the first kernel on the CPU (docs/manual/kernels.md). Several runtimes may live in one process. The host must not
-      ignore SIGCHLD, nor wait for children that it has not started. */
+   6. The library has no global state, raises no SIGPIPE, and never exits. It installs no signal handler but
+      for SIGURG, and with the first kernel on the CPU (docs/manual/embedding.md). Several runtimes may live in one
+   process. The host must not ignore SIGCHLD, nor wait for children that it has not started. */
 /* clang-format off */
 #ifndef RILLE_H
 #define RILLE_H

@@ -18,7 +18,7 @@ constexpr std::size_t scripts_max = 1000;
 // The body of a call's fiber keeps what its function returns, and never fails. The chunk's name keeps interrupts out.
 const char* const calls_source = R"lua(
 local core, answers = ...
-local scope, trace, xpcall, select, unpack = core.words.scope, core.flow.trace, xpcall, select, unpack
+local scope, trace, xpcall, select, unpack = core.words.scope, core.flow.trace, core.xpcall, select, unpack
 local function keep(call, ok, ...)
   answers[call] = { n = select("#", ...), ok = ok, ... }
 end

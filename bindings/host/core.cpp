@@ -254,8 +254,17 @@ int core_is_error(lua_State* L) {
 
 // --- compiling and loading code
 
+// LuaJIT's compiler cannot give way, and takes 10 ms for as much.
+constexpr std::size_t timed_source_max = 1 << 20;
+
 int core_compile(lua_State* L) {
   std::string source(check_text(L, 1, "source")), name(check_text(L, 2, "chunk name"));
+  if (source.size() > timed_source_max && LuaHost::of(L).options().limits.timed()) {
+    lua_pushnil(L);
+    push(L, fmt::format("the text has {}, but under a limit of time at most {} are compiled at once",
+                        format_size_bytes(std::int64_t(source.size())), format_size_bytes(timed_source_max)));
+    return 2;
+  }
   if (name.starts_with("=[rille")) name = "=(load)";
   Result<> r = LuaHost::of(L).compile(L, source, name, false);
   if (r) return 1;
@@ -355,6 +364,8 @@ void push_core(lua_State* L) {
   lua_setfield(L, -2, "null");
   get_registry(L, &key_gives_way);
   lua_setfield(L, -2, "gives_way");
+  get_registry(L, &key_failed);
+  lua_setfield(L, -2, "failed");
   get_registry(L, &key_held);
   lua_setfield(L, -2, "held");
   lua_newtable(L);
@@ -390,6 +401,8 @@ void open_state(lua_State* L, const HostOptions& options) {
   lua_pushboolean(L, 0);
   lua_rawseti(L, -2, 1);
   set_registry(L, &key_gives_way);
+  lua_newtable(L);
+  set_registry(L, &key_failed);
   weak_table(L, "k");
   set_registry(L, &key_held);
   lua_newtable(L);

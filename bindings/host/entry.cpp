@@ -14,8 +14,7 @@ void LuaHost::spawned(FiberId child) {
 std::shared_ptr<Budget> LuaHost::make_budget() {
   auto made = std::make_shared<Budget>();
   if (options_.limits.timed())
-    made->clock = std::make_unique<LimitClock>(options_.limits, made->spent,
-                                               [this] { lua_sethook(lua(), &LuaHost::hook, LUA_MASKCOUNT, 1); });
+    made->clock = std::make_unique<LimitClock>(options_.limits, made->spent, [this] { bell_->ring(); });
   renew(*made);
   return made;
 }
@@ -76,6 +75,7 @@ void WithBudget::swap() {
 
 Entry::Entry(LuaHost& host, Budget* budget) : host_(host), outermost_(!host.current_ || host.gave_way_) {
   if (!outermost_) return;
+  here_.emplace(*host.bell_);
   limits_.emplace(host, budget);
   Fiber& f = host.entered_;
   if (!f.id) {

@@ -65,13 +65,13 @@ Result<std::unique_ptr<LuaHost>> LuaHost::create(Loop& loop, HostOptions options
   RILLE_TRY(host->state_,
             State::create(host->options_.memory_limit_bytes, host->options_.allocator, host->options_.memory));
   host->state_->owner = host.get();
+  host->bell_ = std::make_unique<Bell>(host->lua(), &LuaHost::hook);
   host->self_ = std::make_shared<LuaHost*>(host.get());
   const HostOptions& o = host->options_;
   if (o.limits.timed()) luaJIT_setmode(host->lua(), 0, LUAJIT_MODE_ENGINE | LUAJIT_MODE_OFF);
   RILLE_CHECK(host->open_libraries());
   if (o.limits.timed())
-    host->clock_ = std::make_unique<LimitClock>(
-        o.limits, o.spent, [h = host.get()] { lua_sethook(h->lua(), &LuaHost::hook, LUA_MASKCOUNT, 1); });
+    host->clock_ = std::make_unique<LimitClock>(o.limits, o.spent, [h = host.get()] { h->bell_->ring(); });
   return host;
 }
 
@@ -278,7 +278,9 @@ void LuaHost::resume_later(FiberId id, int values) {
 
 void LuaHost::run_lua(Fiber& f, int values, Fiber* outer) {
   if (options_.turn && !outer) watch_turn();
+  std::optional<Bell::Here> here(*bell_);
   int status = lua_resume(f.L, values);
+  here.reset();
   if (!outer) turn_ends();
   if (clock_) clock_->end(gives_way_ && status == LUA_YIELD);
   if (gives_way_ && status == LUA_YIELD) {

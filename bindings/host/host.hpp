@@ -30,6 +30,7 @@
 #include <vector>
 
 #include "bindings/host/await.hpp"
+#include "bindings/host/bell.hpp"
 #include "bindings/host/bind.hpp"
 #include "bindings/host/captured.hpp"
 #include "bindings/host/codec.hpp"
@@ -189,9 +190,8 @@ class LuaHost final : public Guest {
   void check(lua_State* L) {
     if (lua_gethook(L)) check_hook(L);
   }
-  // After check(): whether the function must give way, and can. Then: `return host.give_way_in(L, rest)`. It cannot if
-  // C has called it (pcall): its error would be raised behind that call.
-  bool must_give_way(lua_State* L) const { return way_left_ == 0 && may_give_way(L) && called_by_lua(L); }
+  // After check(): whether the function must give way, and can. Then: `return host.give_way_in(L, rest)`.
+  bool must_give_way(lua_State* L) const { return way_left_ == 0 && may_give_way(L); }
   int give_way_in(lua_State* L, std::unique_ptr<PausedCall> rest);
   Result<> may_spawn() const;  // quota: names the limit
   void spawned(FiberId child);
@@ -255,6 +255,7 @@ class LuaHost final : public Guest {
   engine::RunControl* control_ = nullptr;
   engine::Fibers* run_fibers_ = nullptr;
   std::unique_ptr<State> state_;
+  std::unique_ptr<Bell> bell_;
   std::map<FiberId, std::unique_ptr<Fiber>> fibers_;
   detail::Driver::Node drivers_;  // sentinel of a circular list
   std::set<FiberId> dismissed_;
@@ -280,6 +281,7 @@ class LuaHost final : public Guest {
   std::unique_ptr<Watchdog::Watch> turn_watch_;
   std::unique_ptr<PausedCall> paused_;       // the C function in which the code has given way; null: none
   lua_State* paused_in_ = nullptr;           // its coroutine
+  bool paused_by_lua_ = false;               // its error is raised by the hook; else the prelude finds it
   std::string paused_where_, paused_error_;  // where it was called; what the hook raises in its place
   bool grace_given_ = false;                 // a fiber that computes gets a grace period before a cancel interrupts it
   int checks_ = 0;                           // of C functions, while a grace period in instructions runs
@@ -289,7 +291,7 @@ class LuaHost final : public Guest {
   } raised_;                   // the error that the hook has raised last
   std::optional<Error> over_;  // the exceeded limit of time
   std::shared_ptr<Work> work_;
-  std::vector<std::weak_ptr<Work>> works_;  // work_ and those of the calls from the host program
+  std::vector<std::weak_ptr<Work>> works_;  // work_, and the work of each call from the host program
   std::function<void()> on_work_;
   bool dropped_ = false;           // drop_work was called
   std::int64_t spawned_ = 0;       // this host's share of options_.spent->fibers
@@ -333,6 +335,7 @@ class Entry {
   bool outermost_;
   Fiber* outer_ = nullptr;  // the one that gave way meanwhile
   int outer_armed_ = 0;
+  std::optional<Bell::Here> here_;
   std::optional<WithBudget> limits_;
 };
 

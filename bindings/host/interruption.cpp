@@ -1,6 +1,6 @@
 // How running Lua is stopped: for good (a cancel, an interrupt, a limit of time) by an error raised in the debug hook;
-// for the rest of a turn by suspending it there. Other threads set flags and the hook; everything else happens on the
-// loop's thread.
+// for the rest of a turn by suspending it there. Other threads set flags and ring the bell; everything else happens on
+// the loop's thread.
 #include <algorithm>
 
 #include "bindings/host/host.hpp"
@@ -35,7 +35,7 @@ void LuaHost::refused(Fiber& fiber) {
 
 void LuaHost::arm_interrupt() noexcept {
   interrupt_.store(true);
-  lua_sethook(lua(), &LuaHost::hook, LUA_MASKCOUNT, 1);
+  bell_->ring();
 }
 
 void LuaHost::look_later(std::int64_t ms) {
@@ -43,7 +43,7 @@ void LuaHost::look_later(std::int64_t ms) {
   if (!alarm_)
     alarm_ = std::make_unique<Watchdog::Watch>([this] {
       look_.store(true);
-      lua_sethook(lua(), &LuaHost::hook, LUA_MASKCOUNT, 1);
+      bell_->ring();
       return Watchdog::never;
     });
   alarm_->set_sooner(system_clock().monotonic_ns() + ms * 1'000'000);
@@ -195,7 +195,7 @@ void LuaHost::watch_turn() {
   if (!turn_watch_)
     turn_watch_ = std::make_unique<Watchdog::Watch>([this] {
       turn_rang_.store(true);
-      lua_sethook(lua(), &LuaHost::hook, LUA_MASKCOUNT, 1);
+      bell_->ring();
       return system_clock().monotonic_ns() + turn_rings_again_ns;
     });
   turn_watch_->set(due);
@@ -233,6 +233,7 @@ int LuaHost::give_way_in(lua_State* L, std::unique_ptr<PausedCall> rest) {
   luaL_where(L, 1);
   paused_where_ = lua_tostring(L, -1);
   paused_in_ = L;
+  paused_by_lua_ = called_by_lua(L);
   paused_ = std::move(rest);
   give_way();
   return lua_yield(L, 0);
@@ -257,7 +258,14 @@ int LuaHost::go_on_paused(Fiber& f) {
     lua_xmove(L, f.L, n);
   });
   if (pushed && n >= 0) return n;
-  paused_error_ = pushed ? paused_where_ + rest->error() : pushed.error().message;
+  std::string error = pushed ? paused_where_ + rest->error() : pushed.error().message;
+  auto keep = [&](lua_State* L) {
+    get_registry(L, &key_failed);
+    push(L, error);
+    lua_rawseti(L, -2, 1);
+  };
+  if (!paused_by_lua_ && protect(lua(), keep)) return 0;
+  paused_error_ = std::move(error);
   arm(1);
   return 0;
 }

@@ -8,8 +8,8 @@ namespace rille::host {
 
 const char* const prelude_source = R"lua(
 local core, parents, AWAIT, order, reach = ...
-local raw = { next = next, tostring = tostring, format = string.format, sort = core.sort, type = type, xpcall = xpcall,
-  rep = string.rep, insert = table.insert }
+local raw = { next = next, tostring = tostring, format = string.format, sort = core.sort, type = type, pcall = pcall,
+  xpcall = xpcall, rep = string.rep, insert = table.insert }
 local type, rawget, rawset, setmetatable, getmetatable, select, error = type, rawget, rawset, setmetatable,
   getmetatable, select, error
 local running, resume, yield, create, status = coroutine.running, coroutine.resume, coroutine.yield, coroutine.create,
@@ -18,6 +18,33 @@ local raise, check_stack = core.raise, core.check_stack
 local behind = {}  -- the sealed table that scripts see -> our module
 local pairs, next, sort = order(core, behind)
 local may = core.may
+
+-- A function of C that has given way may fail later. Lua code that called it gets the error by the hook; where C did
+-- (pcall, a coroutine's first function, also by a tail call), failed[1] has it, and the call seems to have succeeded.
+local failed = core.failed
+
+local function failure()
+  local err = failed[1]
+  failed[1] = nil
+  return err
+end
+
+local function after_pcall(...)
+  if failed[1] then return false, failure() end
+  return ...
+end
+
+local function pcall(f, ...)
+  if f == error then return raw.pcall(f, ...) end  -- a tail call, so that pcall(error, message, level) counts as ever
+  return after_pcall(raw.pcall(f, ...))
+end
+
+local function after_xpcall(handler, ...)
+  if failed[1] then return false, (handler(failure())) end
+  return ...
+end
+
+function core.xpcall(f, handler, ...) return after_xpcall(handler, raw.xpcall(f, handler, ...)) end
 
 -- Await ---------------------------------------------------------------------------------------------------------------
 
@@ -40,6 +67,7 @@ local function pass(co, ok, first, ...)
     waits[co] = true
     return resume_waiting(co, yield(AWAIT))
   end
+  if failed[1] then return false, failure() end
   return ok, first, ...
 end
 
@@ -153,9 +181,9 @@ end
 local function xpcall(f, handler, ...)
   if handler == traceback then handler = core.traceback end
   if handler == core.traceback or handler == core.trace or type(handler) ~= "function" then
-    return raw.xpcall(f, handler, ...)
+    return core.xpcall(f, handler, ...)
   end
-  return handle(handler, raw.xpcall(f, core.boxed, ...))
+  return handle(handler, core.xpcall(f, core.boxed, ...))
 end
 
 -- Globals -------------------------------------------------------------------------------------------------------------
@@ -464,7 +492,7 @@ core.tostring, core.names_of = tostring, names_of
 
 -- Runs a fiber in states without flow verbs: records where an error came from while the stack still exists.
 local function fiber_body(fn, ...)
-  return raise_or_return(xpcall(fn, core.trace, ...))
+  return raise_or_return(core.xpcall(fn, core.trace, ...))
 end
 
 return env, rille, shim, fiber_body

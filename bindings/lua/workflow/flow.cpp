@@ -9,9 +9,9 @@ namespace {
 const char* const flow_source = R"lua(
 local core, rille = ...
 local raise, describe, trace = core.raise, core.describe, core.trace
-local select, xpcall, pcall, error, type, rawequal, setmetatable, ipairs, tostring = select, xpcall, pcall, error,
-  type, rawequal, setmetatable, ipairs, core.tostring
-local pairs = core.store.pairs
+local select, error, type, rawequal, setmetatable, ipairs, tostring = select, error, type, rawequal, setmetatable,
+  ipairs, core.tostring
+local pairs, pcall, xpcall = core.store.pairs, core.store.pcall, core.xpcall
 local plain_begin, plain_end, plain_step = core.plain_begin, core.plain_end, core.plain_step
 local words = {}
 

@@ -80,7 +80,7 @@ local function digest(list)
   end
   return s
 end
-local n = 30000
+local n = 12000
 local words, numbers, mixed, dense = {}, {}, { flag = true, [true] = 1, [false] = 2 }, {}
 for i = 1, n do
   words["key" .. (i * 7919) % 50021] = i
@@ -101,7 +101,7 @@ table.sort(down, function(a, b) return a > b end)
 note(digest(texts), digest(up), digest(down))
 note(pcall(table.sort, { 1, 2, "x", 3 }))
 
-local long = ("The quick brown fox; "):rep(20000)
+local long = ("The quick brown fox; "):rep(8000)
 note(#long:gsub("%a+", "<%0>"), select(2, long:gsub("o", "0")))
 note(#long:gsub("%a+", function(w) if #w > 3 then return w:upper() end end), select(2, long:gsub("q()", { 7 })))
 note(long:find("fix"), long:find("f[i]x"), long:match("(%a+) (%a+); $"), long:match("^(.*)%f[x]()x; $") and "yes")
@@ -111,10 +111,10 @@ note(count)
 local none = 0
 for _ in long:gmatch("%d") do none = none + 1 end
 note(none, long:find("%b()"), #long:match("%b" .. "Tx" .. ".*"))
-local many = ("a"):rep(160)
+local many = ("a"):rep(100)
 note(many:find(".-.-.-.-b"), many:match("(a-)(a-)(a*)b"), many:gsub("(.-)(.-)(.-)b", "%1"))
 note(coroutine.wrap(function() coroutine.yield(many:find("(.-).-.-.-b")) end)())
-local late = ("a"):rep(200000) .. "b"  -- so that an error comes late
+local late = ("a"):rep(60000) .. "b"  -- so that an error comes late
 note(pcall(late.find, late, ".-b%1"))
 note(pcall(function() local x = late:match(".-b(") return x end))
 note(pcall(function() local x = late:gsub(".-b[", "") return x end))
@@ -122,6 +122,16 @@ note(pcall(function() return long:gsub(".", function() return {} end) end))
 note(pcall(function() return long:gsub("; ", function(w) error("mine") end) end))
 note(pcall(function() return coroutine.wrap(function() return (late:find(".-b(")) end)() end))
 note(xpcall(function() return (late:find(".-b(")) end, function(e) return "handled " .. e end))
+-- Tail calls, after which C seems to have called the function.
+note(pcall(function() return many:find(".-.-.-b") end))
+note(pcall(many.find, many, ".-.-.-b"))
+note(pcall(function() return late:find(".-b(") end))
+note(pcall(function() return coroutine.wrap(function() return late:find(".-b(") end)() end))
+note(coroutine.resume(coroutine.create(late.find), late, ".-b("))
+note(xpcall(late.find, function(e) return "handled " .. e end, late, ".-b("))
+note(pcall(function() error("no position", 2) end))
+note(xpcall(function() error("no position", 2) end, function(e) return e end))
+note(coroutine.resume(coroutine.create(function() error("no position", 2) end)))
 return table.concat(out, "\n")
 )lua";
 
@@ -178,6 +188,9 @@ TEST_CASE("a turn takes little more than its budget, whatever the script calls",
       "local n = #('word '):rep(3e5):gsub('%a+', function(w) return w end)",
       "local n = #('word '):rep(1e6):gsub('%a+', '<%0>')",
       "local at = ('a'):rep(250):find('.-.-.-b')",
+      "return ('a'):rep(250):find('.-.-.-b')",
+      "return (pcall(string.find, ('a'):rep(250), '.-.-.-b'))",
+      "return coroutine.wrap(string.find)(('a'):rep(250), '.-.-.-b')",
       "local at = ('a'):rep(5e6):find('b.')",
   };
   for (const char* script : scripts) {

@@ -198,7 +198,8 @@ TEST_CASE_METHOD(Fixture, "an interrupt ends endless code, also when it swallows
   script.options.on_interrupt = [this] { script.run.cancel(make_error(ErrorKind::cancelled, "interrupted")); };
   for (const char* source : {"while true do end", "while true do pcall(function() while true do end end) end",
                              "local function f() return f() end f()", "for i = 1, 1e18 do local s = tostring(i) end",
-                             "while true do pcall(coroutine.wrap(function() while true do end end)) end"}) {
+                             "while true do pcall(coroutine.wrap(function() while true do end end)) end",
+                             "local function spin() while true do end end xpcall(spin, spin)"}) {
     Fixture fresh;
     fresh.script.options.on_interrupt = [&fresh] {
       fresh.script.run.cancel(make_error(ErrorKind::cancelled, "interrupted"));
@@ -217,6 +218,34 @@ TEST_CASE_METHOD(Fixture, "an interrupt ends endless code, also when it swallows
     CHECK(r.error().kind == ErrorKind::cancelled);
     CHECK(r.error().message == "interrupted");
   }
+}
+
+TEST_CASE("other threads may ask a script to look up while it is suspended and goes on") {
+  Fixture fresh;
+  auto turn = std::make_shared<Turn>(*fresh.script.loop);
+  fresh.script.options.turn = turn;
+  fresh.script.options.limits.wall_ms = 600'000;  // so that it is not compiled
+  std::atomic<int> asked{0};
+  fresh.script.options.on_interrupt = [&] { ++asked; };  // nobody cancels
+  std::atomic<bool> done{false};
+  std::function<void()> next_turn = [&] {
+    turn->begin(0);  // it is suspended after each thousand instructions
+    if (!done) fresh.script.loop->post(next_turn);
+  };
+  next_turn();
+  std::thread asks([&] {
+    while (!done) {
+      if (auto* host = fresh.script.running.load()) host->arm_interrupt();
+      std::this_thread::sleep_for(std::chrono::microseconds(20));
+    }
+  });
+  const Result<Value> r = fresh.script(
+      "local n = 0 for i = 1, 20000 do for k = 1, 1000 do n = n + k % 7 end "
+      "pcall(error, i) n = n + coroutine.wrap(function() for k = 1, 500 do n = n + 1 end return 1 end)() end return n");
+  done = true;
+  asks.join();
+  CHECK(text(r) == "70080000");
+  CHECK(asked > 200);  // where a hook is lost for good, it is a handful
 }
 
 TEST_CASE_METHOD(Fixture, "cancelling a waiting fiber raises the reason at every suspension point") {

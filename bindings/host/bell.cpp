@@ -1,0 +1,114 @@
+#include "bindings/host/bell.hpp"
+
+#include <pthread.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <mutex>
+
+#include "runtime/core/base/time.hpp"
+
+namespace rille::host {
+
+namespace {
+
+constexpr int bell_signal = SIGURG;
+// After so long without an answer the hook is set from outside after all: the program has blocked the signal or
+// replaced its handler.
+constexpr std::int64_t unanswered_ns = 200'000'000;
+
+// Read by the handler: no memory may be allocated for them then.
+constinit thread_local Bell::Here* volatile innermost __attribute__((tls_model("initial-exec"))) = nullptr;
+constinit thread_local pid_t this_thread __attribute__((tls_model("initial-exec"))) = 0;
+
+std::mutex handler_mutex;
+int bells = 0;
+struct sigaction handler_before;
+
+pid_t own_thread() {
+  if (!this_thread) this_thread = static_cast<pid_t>(::syscall(SYS_gettid));
+  return this_thread;
+}
+
+// A thread meets the bell for the first time.
+void unblock() {
+  sigset_t only;
+  sigemptyset(&only);
+  sigaddset(&only, bell_signal);
+  ::pthread_sigmask(SIG_UNBLOCK, &only, nullptr);
+}
+
+}  // namespace
+
+void Bell::on_signal(int number, siginfo_t* info, void* context) {
+  const int kept = errno;
+  for (Here* h = innermost; h; h = h->outer_) h->bell_.answer();
+  errno = kept;
+  if (handler_before.sa_flags & SA_SIGINFO) return handler_before.sa_sigaction(number, info, context);
+  if (handler_before.sa_handler != SIG_DFL && handler_before.sa_handler != SIG_IGN) handler_before.sa_handler(number);
+}
+
+// Once more for each Bell: the program may have set its own handler meanwhile.
+void Bell::install() {
+  static std::once_flag forks;
+  std::call_once(forks, [] { ::pthread_atfork(nullptr, nullptr, [] { this_thread = 0; }); });
+  const std::lock_guard lock(handler_mutex);
+  ++bells;
+  struct sigaction now {};
+  if (::sigaction(bell_signal, nullptr, &now) != 0) return;
+  if ((now.sa_flags & SA_SIGINFO) && now.sa_sigaction == &Bell::on_signal) return;
+  handler_before = now;
+  struct sigaction ours {};
+  ours.sa_sigaction = &Bell::on_signal;
+  ours.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
+  ::sigaction(bell_signal, &ours, nullptr);
+}
+
+void Bell::restore() {
+  const std::lock_guard lock(handler_mutex);
+  struct sigaction now {};
+  if (--bells > 0 || ::sigaction(bell_signal, nullptr, &now) != 0) return;
+  if ((now.sa_flags & SA_SIGINFO) && now.sa_sigaction == &Bell::on_signal)
+    ::sigaction(bell_signal, &handler_before, nullptr);
+}
+
+Bell::Bell(lua_State* L, lua_Hook hook) : L_(L), hook_(hook) { install(); }
+Bell::~Bell() { restore(); }
+
+void Bell::answer() noexcept {
+  if (!rung_.exchange(false)) return;
+  lua_sethook(L_, hook_, LUA_MASKCOUNT, 1);
+}
+
+void Bell::ring() noexcept {
+  const std::int64_t now = system_clock().monotonic_ns();
+  const bool again = rung_.exchange(true);
+  if (!again) since_ns_.store(now);
+  const pid_t to = thread_.load();
+  if (!to) return;  // who enters looks
+  if (to == own_thread()) return answer();
+#ifdef __SANITIZE_THREAD__
+  answer();  // TSan holds signals back until the next call that it knows, and endless code makes none
+#else
+  if (again && now - since_ns_.load() > unanswered_ns) return answer();
+  ::syscall(SYS_tgkill, ::getpid(), to, bell_signal);
+#endif
+}
+
+Bell::Here::Here(Bell& bell) noexcept : bell_(bell), outer_(innermost), before_(bell.thread_.load()) {
+  if (!this_thread) unblock();
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  innermost = this;
+  bell_.since_ns_.store(INT64_MAX / 2);  // a ring before this was for nobody
+  bell_.thread_.store(own_thread());
+  bell_.answer();  // what was rung before the store found no thread
+}
+
+Bell::Here::~Here() {
+  bell_.thread_.store(before_);
+  innermost = outer_;
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+}
+
+}  // namespace rille::host
