@@ -71,9 +71,19 @@ class Encoder {
     bytes_left_ = room(*use) - std::min(room(*use), bytes_taken_);
   }
 
+  // One level of the path to the value that is encoded: its place in a list, or where its key is on Lua's stack.
+  struct Step {
+    std::size_t place;
+    int key;
+    bool is_field;
+  };
+
   Error refuse(std::string why, std::string hint) const {
     std::string path = what_;
-    for (const std::string& p : path_) path += p;
+    for (const Step& s : path_) {
+      if (s.place) path += fmt::format("[{}]", s.place);
+      else path += s.is_field ? "." + text(s.key) : fmt::format("[{}]", describe(L_, s.key));
+    }
     return make_error(ErrorKind::invalid, path + " " + why, std::move(hint));
   }
 
@@ -118,8 +128,8 @@ class Encoder {
     return map(t);
   }
 
-  Result<Value> member(int index, std::string step) {
-    path_.push_back(std::move(step));
+  Result<Value> member(int index, Step step) {
+    path_.push_back(step);
     Result<Value> v = encode(index);
     path_.pop_back();
     return v;
@@ -130,8 +140,7 @@ class Encoder {
     out.reserve(n);
     for (std::size_t i = 1; i <= n; ++i) {
       lua_rawgeti(L_, t, static_cast<int>(i));
-      bool scalar = lua_type(L_, -1) == LUA_TNUMBER;  // for a number, the common case, do not build the path
-      Result<Value> v = scalar ? encode(lua_gettop(L_)) : member(lua_gettop(L_), fmt::format("[{}]", i));
+      Result<Value> v = member(lua_gettop(L_), {i, 0, false});
       lua_pop(L_, 1);
       if (!v) return v;
       out.push_back(std::move(*v));
@@ -144,7 +153,7 @@ class Encoder {
     lua_pushnil(L_);
     while (lua_next(L_, t)) {
       std::string key = text(-2);
-      Result<Value> v = member(lua_gettop(L_), "." + key);
+      Result<Value> v = member(lua_gettop(L_), {0, lua_gettop(L_) - 1, true});
       if (!v) {
         lua_pop(L_, 2);
         return v;
@@ -160,16 +169,17 @@ class Encoder {
     lua_pushnil(L_);
     while (lua_next(L_, t)) {
       Value key;
-      std::string shown = describe(L_, -2);
       switch (lua_type(L_, -2)) {
         case LUA_TNUMBER: key = Value(lua_tonumber(L_, -2)); break;
         case LUA_TBOOLEAN: key = Value(lua_toboolean(L_, -2) != 0); break;
         case LUA_TSTRING: key = Value(text(-2)); break;
-        default:
+        default: {
+          const std::string shown = describe(L_, -2);
           lua_pop(L_, 2);
           return refuse(fmt::format("has {} as a key", shown), "keys must be strings, numbers or booleans");
+        }
       }
-      Result<Value> v = member(lua_gettop(L_), fmt::format("[{}]", shown));
+      Result<Value> v = member(lua_gettop(L_), {0, lua_gettop(L_) - 1, false});
       if (!v) {
         lua_pop(L_, 2);
         return v;
@@ -182,7 +192,7 @@ class Encoder {
 
   lua_State* L_;
   std::string what_;
-  std::vector<std::string> path_;
+  std::vector<Step> path_;
   std::vector<const void*> open_;
   std::size_t bytes_left_, bytes_taken_ = 0;
   bool collected_ = false;

@@ -16,6 +16,7 @@ constexpr std::int64_t look_ns = 100'000;  // how long one spin waits for a post
 constexpr std::int64_t look_out_ns = 400'000, look_out_for_many_ns = 4'000'000;
 constexpr std::int64_t many = 16;  // from this number of expected posts on, spin up to look_out_for_many_ns
 constexpr int vain_looks_max = 8;
+constexpr std::int64_t turn_grace_ns = 2'000'000;  // what a turn may run beyond its budget, so that it gets on with 0
 }  // namespace
 
 // Owns a spawned task. A wrapper coroutine awaits the task and deletes this object when the task ends.
@@ -161,10 +162,16 @@ void Loop::spawn(Task<void> task) {
 }
 
 // Runs the queued callbacks. Callbacks queued while these run wait for the next turn, after I/O.
-void Loop::drain() {
+void Loop::drain(std::int64_t until_ns) {
   std::deque<std::function<void()>> batch;
   batch.swap(ready_);
-  for (auto& fn : batch) fn();
+  while (!batch.empty()) {
+    const std::function<void()> fn = std::move(batch.front());
+    batch.pop_front();
+    fn();
+    if (until_ns < INT64_MAX && clock_.monotonic_ns() >= until_ns) break;
+  }
+  ready_.insert(ready_.begin(), std::make_move_iterator(batch.begin()), std::make_move_iterator(batch.end()));
   if (ready_.empty()) uv_idle_stop(&spin_);
 }
 
@@ -188,7 +195,7 @@ void Loop::run_until(const std::function<bool()>& done) {
 bool Loop::turn(int budget_ms) {
   std::int64_t until = clock_.monotonic_ns() + static_cast<std::int64_t>(budget_ms) * 1'000'000;
   do {
-    drain();
+    drain(until + turn_grace_ns);
     // Reference the wake-up handle: uv_run does not poll a loop without active handles and would miss a thread's post.
     uv_ref(reinterpret_cast<uv_handle_t*>(&wake_));
     uv_run(&uv_, UV_RUN_NOWAIT);

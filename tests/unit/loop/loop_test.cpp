@@ -167,6 +167,26 @@ TEST_CASE("writing to a dead child is an error, not a signal") {
   CHECK(action.sa_handler == SIG_DFL);
 }
 
+TEST_CASE("a turn ends although very much is ready, and the rest keeps its order") {
+  auto made = Loop::create();
+  REQUIRE(made);
+  Loop& loop = **made;
+  std::vector<int> ran;
+  for (int i = 0; i < 50; ++i)
+    loop.post([&, i] {
+      const std::int64_t until = loop.clock().monotonic_ns() + 1'000'000;
+      while (loop.clock().monotonic_ns() < until) {}
+      ran.push_back(i);
+      if (i == 0) loop.post([&] { ran.push_back(50); });
+    });
+  CHECK(loop.turn(0));
+  CHECK(ran.size() < 50);
+  CHECK_FALSE(ran.empty());
+  while (loop.turn(1)) {}
+  REQUIRE(ran.size() == 51);
+  CHECK(std::is_sorted(ran.begin(), ran.end()));
+}
+
 TEST_CASE("a thread's post reaches a host that polls and turns, though nothing else is on the loop") {
   auto loop = make_loop();
   bool arrived = false, polled = true;
