@@ -21,6 +21,7 @@ constexpr std::int64_t unanswered_ns = 200'000'000;
 // Read by the handler: no memory may be allocated for them then.
 constinit thread_local Bell::Here* volatile innermost __attribute__((tls_model("initial-exec"))) = nullptr;
 constinit thread_local pid_t this_thread __attribute__((tls_model("initial-exec"))) = 0;
+constinit thread_local volatile bool handling __attribute__((tls_model("initial-exec"))) = false;
 
 std::mutex handler_mutex;
 int bells = 0;
@@ -42,11 +43,15 @@ void unblock() {
 }  // namespace
 
 void Bell::on_signal(int number, siginfo_t* info, void* context) {
+  if (handling) return;  // a handler of the program, which passes on to this one, is the one that was there before
+  handling = true;
   const int kept = errno;
   for (Here* h = innermost; h; h = h->outer_) h->bell_.answer();
   errno = kept;
-  if (handler_before.sa_flags & SA_SIGINFO) return handler_before.sa_sigaction(number, info, context);
-  if (handler_before.sa_handler != SIG_DFL && handler_before.sa_handler != SIG_IGN) handler_before.sa_handler(number);
+  if (handler_before.sa_flags & SA_SIGINFO) handler_before.sa_sigaction(number, info, context);
+  else if (handler_before.sa_handler != SIG_DFL && handler_before.sa_handler != SIG_IGN)
+    handler_before.sa_handler(number);
+  handling = false;
 }
 
 // Once more for each Bell: the program may have set its own handler meanwhile.

@@ -15,6 +15,8 @@ static void expect(int ok, const char* what) {
 
 static volatile sig_atomic_t urgent = 0; /* calls of this program's own handler */
 static void on_urgent(int number) { (void)number, ++urgent; }
+static struct sigaction below; /* what this program's second handler passes on to */
+static void on_urgent_too(int number, siginfo_t* info, void* context) { below.sa_sigaction(number, info, context); }
 
 static int same_handlers(const struct sigaction* before, int but) {
   int same = 1;
@@ -65,6 +67,16 @@ int main(void) {
   expect(same_handlers(before, SIGURG), "no signal handler but that of SIGURG is installed while runtimes live");
   raise(SIGURG);
   expect(urgent == 1, "SIGURG is passed on to the handler that was there before");
+  struct sigaction above;
+  memset(&above, 0, sizeof above);
+  above.sa_sigaction = on_urgent_too;
+  above.sa_flags = SA_SIGINFO;
+  sigaction(SIGURG, &above, &below);
+  rille_run* three = start(first, "return 3"); /* its handler is installed above, and passes on to the other two */
+  finish(three, "3");
+  raise(SIGURG);
+  expect(urgent == 2, "handlers that pass on to each other end");
+  sigaction(SIGURG, &below, NULL);
   rille_destroy(second);
   rille_destroy(first);
   expect(same_handlers(before, 0), "no signal handler is left behind");

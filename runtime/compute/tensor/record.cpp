@@ -21,16 +21,17 @@ MemoryHeld count_object(const Graph& g) {
 }  // namespace
 
 Tensor make_tensor(Graph& g, DType dtype, const Dims& shape) {
+  const bool possible = bool(check_dims(shape));  // else record() refuses it
   auto storage = std::make_shared<Storage>();
   storage->id = g.impl().next_storage++;
-  storage->bytes = std::size_t(shape.count()) * size_bytes(dtype);
+  storage->bytes = possible ? std::size_t(shape.count()) * size_bytes(dtype) : 0;
   storage->trace = g.impl().trace;
   storage->owner = device::OwnedBy::said();
   storage->counted = count_object(g);
   auto impl = std::make_shared<TensorImpl>();
   impl->graph = g.shared_from_this();
   impl->storage = std::move(storage);
-  impl->window = {0, dtype, shape, contiguous_strides(shape)};
+  impl->window = {0, dtype, shape, possible ? contiguous_strides(shape) : shape};
   return Tensor(std::move(impl));
 }
 
@@ -61,6 +62,15 @@ Result<void> check_operand(Graph& g, OpId op, const Tensor& t) {
                       "return it from the function");
   }
   return success();
+}
+
+// For results: their shapes are computed from those of the operands.
+Result<void> check_size(OpId op, const Tensor& t) {
+  Result<> possible = check_dims(t.shape());
+  if (possible) return possible;
+  Error e = std::move(possible).error();
+  e.message = op_of(op).name + std::string(": ") + e.message;
+  return e;
 }
 
 Result<void> check_known(Graph& g, OpId op) {
@@ -132,7 +142,10 @@ Result<void> record_with(Graph& g, OpId op, const kernels::Attrs& attrs, const s
                          kernels::RandomKey* used) {
   for (const auto& t : in)
     if (t) RILLE_CHECK(check_operand(g, op, t));
-  for (const auto& t : out) RILLE_CHECK(check_operand(g, op, t));
+  for (const auto& t : out) {
+    RILLE_CHECK(check_operand(g, op, t));
+    RILLE_CHECK(check_size(op, t));
+  }
   RILLE_CHECK(check_known(g, op));
   note_read(g, in);
   note_reached(g, out);

@@ -28,7 +28,7 @@ Result<> check_dims(const Dims& dims) {
   for (int i = 0; i < dims.n; ++i) {
     if (dims[i] < 0)
       return make_error(ErrorKind::invalid, fmt::format("a dimension of size {}: expected 0 or more", dims[i]));
-    elements *= double(dims[i]);
+    if (dims[i] > 0) elements *= double(dims[i]);  // also in an empty tensor: strides are such products
   }
   if (elements > 1e15) return make_error(ErrorKind::invalid, fmt::format("{} has too many elements", to_string(dims)));
   return success();

@@ -63,8 +63,10 @@ class Tensor {
   std::shared_ptr<TensorImpl> impl_;
 };
 
-std::string to_string(const Dims& dims);                         // for example "[2, 3]"
-Result<> check_dims(const Dims& dims);                           // error invalid: a size < 0, or too many elements
+std::string to_string(const Dims& dims);  // for example "[2, 3]"
+// Error invalid: a size < 0, or a product of sizes beyond 1e15. Every tensor has passed it, so products of its sizes
+// fit.
+Result<> check_dims(const Dims& dims);
 Result<Dims> make_dims(const std::vector<std::int64_t>& sizes);  // error invalid: a size < 0, or more than 8 sizes
 
 }  // namespace rille::tensor

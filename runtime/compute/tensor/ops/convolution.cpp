@@ -106,7 +106,8 @@ Result<Tensor> conv_transpose2d(const Tensor& given, const Tensor& given_weight,
   kernels::Attrs attrs = product_attrs(x);
   for (int k = 0; k < 2; ++k) {
     const auto stride = how.stride[k], padding = how.padding[k], dilation = how.dilation[k];
-    shape[2 + k] = (x.size(2 + k) - 1) * stride - 2 * padding + dilation * (weight.size(2 + k) - 1) + more[k] + 1;
+    shape[2 + k] = as_size(__int128(x.size(2 + k) - 1) * stride - 2 * padding +
+                           __int128(weight.size(2 + k) - 1) * dilation + more[k] + 1);
     if (x.size(2 + k) < 1 || shape[2 + k] < 1 || more[k] < 0 || more[k] >= std::max(stride, dilation)) {
       return bad(fmt::format(
           "conv_transpose2d: {} with a weight of {}, stride {}, padding {}, dilation {}, "

@@ -47,6 +47,7 @@ Result<Tensor> joined(const std::vector<Tensor>& parts, int dim, bool share) {
                              to_string(p.shape()), d + 1));
     }
     shape[d] += p.shape()[d];
+    RILLE_CHECK(check_dims(shape));
     grad = grad || p.requires_grad();
   }
   if (share && !(grad && parts[0].graph().grad_enabled()) && adjacent(parts, d))
@@ -134,7 +135,6 @@ Result<Tensor> tile(const Tensor& a, const Dims& times) {
       apart.push(size);
       grown.push(size);
     }
-    shape.push(times[i] * size);
   }
   if (!fits) {
     return bad(fmt::format("tile: {} by {}: expected a number for each dimension, {} in all at most",
@@ -142,6 +142,7 @@ Result<Tensor> tile(const Tensor& a, const Dims& times) {
   }
   RILLE_TRY(const auto seen, view(a, apart));
   RILLE_TRY(const auto wide, expand(seen, grown));
+  for (int i = 0; i < times.n; ++i) shape.push(times[i] * (i < extra ? 1 : a.shape()[i - extra]));
   return copied(a, reshape(wide, shape));
 }
 
@@ -154,8 +155,8 @@ Result<Tensor> repeat_interleave(const Tensor& a, std::int64_t times, int dim) {
   RILLE_TRY(const auto apart, unsqueeze(a, d + 1));
   Dims grown = apart.shape(), shape = a.shape();
   grown[d + 1] = times;
-  shape[d] *= times;
   RILLE_TRY(const auto wide, expand(apart, grown));
+  shape[d] *= times;
   return copied(a, reshape(wide, shape));
 }
 

@@ -10,10 +10,13 @@ namespace rille::tensor {
 
 inline std::string text_of(const Pair2& p) { return fmt::format("{{{}, {}}}", p[0], p[1]); }
 
+// A size that was computed from others; too large ones are refused when the result is recorded.
+inline std::int64_t as_size(__int128 n) { return n > INT64_MAX ? INT64_MAX : std::int64_t(n); }
+
 inline std::int64_t windows(std::int64_t size, std::int64_t window, std::int64_t stride, std::int64_t padding,
                             std::int64_t dilation) {
-  const std::int64_t room = size + 2 * padding - (window - 1) * dilation - 1;
-  return room < 0 ? 0 : room / stride + 1;
+  const __int128 room = __int128(size) + 2 * padding - __int128(window - 1) * dilation - 1;
+  return room < 0 ? 0 : as_size(room / stride + 1);
 }
 
 // Limit of strides, paddings and dilations, which kernels store in 32 bits.

@@ -8,6 +8,8 @@ namespace rille::tensor {
 
 namespace {
 
+constexpr std::int64_t pixels_max = 1 << 20;  // along an axis: the sources of each are listed here
+
 // Per output position of an axis: the pixel at or before its centre, the next pixel, and the weight of that next pixel.
 struct Taps {
   std::vector<std::int64_t> first, second;
@@ -58,9 +60,10 @@ Result<Tensor> resized_along(const Tensor& x, int dim, const Taps& taps, bool li
 
 Result<Tensor> interpolate(const Tensor& given, const Interpolation& how) {
   RILLE_CHECK(need_float("interpolate", given));
-  if (given.rank() != 4 || given.size(2) < 1 || given.size(3) < 1 || how.size[0] < 1 || how.size[1] < 1) {
-    return bad(fmt::format("interpolate: {} to {{{}, {}}}: expected [n, c, h, w] with pixels, and a size of at least 1",
-                           to_string(given.shape()), how.size[0], how.size[1]));
+  if (given.rank() != 4 || given.size(2) < 1 || given.size(3) < 1 || how.size[0] < 1 || how.size[1] < 1 ||
+      std::max(how.size[0], how.size[1]) > pixels_max) {
+    return bad(fmt::format("interpolate: {} to {{{}, {}}}: expected [n, c, h, w] with pixels, and sizes from 1 to {}",
+                           to_string(given.shape()), how.size[0], how.size[1], pixels_max));
   }
   // A half type may not represent interpolated values, so they are computed in f32.
   RILLE_TRY(Tensor x, how.linear ? cast(given, stats_type(given.dtype())) : Result<Tensor>(given));

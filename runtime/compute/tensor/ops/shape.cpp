@@ -12,6 +12,9 @@ namespace {
 Result<Dims> full_shape(const char* op, const Tensor& a, const Dims& wanted) {
   Dims shape = wanted;
   int open = -1;
+  for (int i = 0; i < wanted.n; ++i) shape[i] = std::max<std::int64_t>(wanted[i], 0);
+  RILLE_CHECK(check_dims(shape));
+  shape = wanted;
   std::int64_t known = 1;
   for (int i = 0; i < shape.n; ++i) {
     if (shape[i] == -1 && open < 0) open = i;
@@ -146,6 +149,7 @@ Result<Tensor> expand(const Tensor& a, const Dims& wanted) {
     return bad(
         fmt::format("expand: {} to {}: only dimensions of size 1 can grow", to_string(a.shape()), to_string(wanted)));
   if (shape == a.shape()) return a;
+  RILLE_CHECK(check_dims(shape));
   return attach_view(OpId::expand, {}, a, make_window(a, 0, shape, strides));
 }
 
