@@ -88,6 +88,7 @@ struct rille_runtime {
   rille::capi::ForkMark fork_mark;
   std::atomic<std::thread::id> owner{std::this_thread::get_id()};
   bool turning = false, closed = false;
+  int script_calls = 0;  // calls of rille_script_call that have not returned
   rille_log_function log = nullptr;
   void* log_payload = nullptr;
   bool full_tracebacks = false;

@@ -22,9 +22,9 @@ Result<> check_call(const rille_runtime* rt, Call kind) {
   if (rt->owner.load() != std::this_thread::get_id())
     return make_error(ErrorKind::state, "this runtime belongs to another thread",
                       "use rille_post, or rille_adopt to move it here");
-  if (kind == Call::turns && rt->turning)
+  if (kind == Call::turns && (rt->turning || rt->script_calls > 0))
     return make_error(ErrorKind::state,
-                      "the runtime's event loop runs already: this function was called from a callback",
+                      "the runtime runs a script or its event loop already: this function was called from a callback",
                       "return from the callback first");
   return {};
 }

@@ -225,6 +225,11 @@ rille_error* rille_script_call(rille_runtime* rt, rille_script_function function
     RILLE_TRY(ScriptFunction * f, rt->holdings->function(function));
     Bridge& b = *f->bridge;
     RILLE_CHECK(may_call(b));
+    struct Under {
+      int& calls;
+      explicit Under(int& n) : calls(n) { ++calls; }
+      ~Under() { --calls; }
+    } under(rt->script_calls);
     Result<> done =
         b.call(f->ref, b.script ? b.script->budget.get() : nullptr, arguments, argument_count, results, result_count);
     if (b.depth() == 0 && !rt->turning && !b.host().current()) rt->holdings->release_due();

@@ -153,14 +153,24 @@ Result<> LuaHost::compile(lua_State* L, std::string_view source, const std::stri
   const bool jit = !options_.limits.timed() && (ours || options_.jit || asks_for_jit(source));
   luaJIT_setmode(L, -1, LUAJIT_MODE_ALLFUNC | (jit ? LUAJIT_MODE_ON : LUAJIT_MODE_OFF));
   if (!ours && chunks_.size() < 10'000) {
-    Chunk chunk{text, LUA_NOREF};
+    Chunk chunk;
     lua_pushvalue(L, -1);
     chunk.function = luaL_ref(L, LUA_REGISTRYINDEX);
+    push(L, text);  // where the memory limit counts it
+    chunk.source = luaL_ref(L, LUA_REGISTRYINDEX);
     if (auto old = chunks_.find(chunk_name); old != chunks_.end())
-      luaL_unref(L, LUA_REGISTRYINDEX, old->second.function);
-    chunks_.insert_or_assign(chunk_name, std::move(chunk));
+      for (const int ref : {old->second.function, old->second.source}) luaL_unref(L, LUA_REGISTRYINDEX, ref);
+    chunks_.insert_or_assign(chunk_name, chunk);
   }
   return {};
+}
+
+std::string_view LuaHost::source_of(const Chunk& chunk) const {
+  lua_rawgeti(lua(), LUA_REGISTRYINDEX, chunk.source);
+  std::size_t size = 0;
+  const char* text = lua_tolstring(lua(), -1, &size);
+  lua_pop(lua(), 1);
+  return {text, size};
 }
 
 Result<FunctionRef> LuaHost::load(const std::string& name, const std::string& source) {

@@ -205,12 +205,13 @@ class LuaHost final : public Guest {
   // Compiles source and leaves the function on L's stack; its globals are those of user code. `ours`: it is Rille's
   // code.
   Result<> compile(lua_State* L, std::string_view source, const std::string& chunk_name, bool ours);
-  // A compiled text and the registry reference of its function; chunks() finds it by the chunk name ("@train.lua").
+  // Registry references of a compiled text and its function; chunks() finds it by the chunk name ("@train.lua").
   struct Chunk {
-    std::string source;
+    int source = 0;
     int function = 0;
   };
   const std::map<std::string, Chunk>& chunks() const { return chunks_; }
+  std::string_view source_of(const Chunk& chunk) const;  // valid while the chunk is
   // source of a script's module, as stored in the journal; error `invalid`: no such module
   Result<std::string> module_source(const std::string& name);
   // sources of the script's modules by name, as stored in the journal

@@ -43,7 +43,7 @@ std::string text_of(LuaHost& host, lua_State* L, int index, std::string_view cod
   lua_getinfo(L, ">S", &ar);
   auto chunk = host.chunks().find(ar.source);
   if (chunk == host.chunks().end()) return fmt::format("{}:{}", ar.source, ar.linedefined);
-  std::string_view source = chunk->second.source;
+  std::string_view source = host.source_of(chunk->second);
   std::string text;
   for (int line = 1; line <= ar.lastlinedefined && !source.empty(); ++line) {
     std::size_t end = source.find('\n');
@@ -264,7 +264,7 @@ Result<Shipped> ship(lua_State* L, int index, const std::string& what) {
     lua_pushvalue(L, index);
     lua_getinfo(L, ">S", &ar);
     if (auto chunk = host.chunks().find(ar.source); chunk != host.chunks().end())
-      gather_modules(host, chunk->second.source, bundle);
+      gather_modules(host, std::string(host.source_of(chunk->second)), bundle);
     out.identity = shipper.identity();
   } else {
     return make_error(ErrorKind::invalid,

@@ -42,4 +42,10 @@ for name, try in pairs(tries) do
     tap.ok(not ok and err.kind == "invalid", ok and tostring(err) or tostring(err):sub(1, 200))
   end)
 end
+tap.test("filling an expanded tensor fills each place once", function()
+  local x = d:zeros { 3, 1 }
+  x:expand { 3, 2 ^ 45 }:narrow(1, 2, 2):fill_(7)
+  x:narrow(1, 1, 1):expand { 2 ^ 45, 1 }:zero_()
+  tap.equal(x:flatten():totable(), { 0, 7, 7 })
+end)
 tap.done()

@@ -21,7 +21,7 @@ using device::KernelOptions;
 
 // The line in `text` where `source` begins. If `source` occurs several times: the line nearest to `called`. 0:
 // absent.
-int line_in(const std::string& text, const std::string& source, int called) {
+int line_in(std::string_view text, const std::string& source, int called) {
   int best = 0, line = 1;
   std::size_t counted = 0;
   for (auto at = text.find(source); at != text.npos; at = text.find(source, at + 1)) {
@@ -47,7 +47,7 @@ void find_source(lua_State* L, const std::string& source, KernelOptions& options
     for (const auto& [name, chunk] : LuaHost::of(L).chunks()) {
       const std::string file = name.substr(name.find_first_not_of("@="));
       if ((file == shown) != caller) continue;
-      const int line = line_in(chunk.source, source, called);
+      const int line = line_in(LuaHost::of(L).source_of(chunk), source, called);
       if (!line) continue;
       options.file = file;
       options.line = line;

@@ -1,10 +1,13 @@
 #include "runtime/core/loop/spawn.hpp"
 
 #include <fcntl.h>
+#include <linux/close_range.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -74,6 +77,15 @@ constexpr int report_flags = O_CLOEXEC;
 constexpr int report_flags = O_CLOEXEC | O_NONBLOCK;
 #endif
 
+// The program gets no descriptor but its files: others of this process may lack O_CLOEXEC. From `first` on.
+void close_at_exec(unsigned first) {
+  if (syscall(SYS_close_range, first, ~0U, CLOSE_RANGE_CLOEXEC) == 0) return;
+  struct rlimit most {};  // Linux before 5.11
+  getrlimit(RLIMIT_NOFILE, &most);
+  for (unsigned fd = first; fd < std::min<rlim_t>(most.rlim_cur, 1 << 16); ++fd)
+    fcntl(static_cast<int>(fd), F_SETFD, FD_CLOEXEC);
+}
+
 [[noreturn]] void become(Plan& plan) {
   int report = plan.report[1];
   auto fail = [&report] {
@@ -97,6 +109,9 @@ constexpr int report_flags = O_CLOEXEC | O_NONBLOCK;
     if ((plan.moved[i] = fcntl(what.files[i].first, F_DUPFD_CLOEXEC, moved_from)) < 0) fail();
   for (std::size_t i = 0; i < what.files.size(); ++i)
     if (dup2(plan.moved[i], what.files[i].second) < 0) fail();
+  int last = STDERR_FILENO;
+  for (const auto& [from, to] : what.files) last = std::max(last, to);
+  close_at_exec(static_cast<unsigned>(last) + 1);
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);

@@ -8,11 +8,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <set>
 
+#include "runtime/core/base/text.hpp"
 #include "runtime/core/base/units.hpp"
 #include "runtime/core/base/value.hpp"
 #include "runtime/core/loop/thread_job.hpp"
-#include "runtime/core/net/redact.hpp"
 #include "runtime/workflow/transfer/stage_parts.hpp"
 
 namespace rille::transfer {
@@ -57,11 +58,49 @@ Value read_note(const std::string& path) {
   return note ? std::move(*note) : Value();
 }
 
+// The address without the parameters by which object stores sign it for a while (S3, Google, Alibaba, Tencent, Huawei,
+// Azure): what they name is the same object when it is signed anew.
+std::string without_signature(const std::string& url) {
+  static const std::set<std::string, std::less<>> signing = {"signature",
+                                                             "expires",
+                                                             "awsaccesskeyid",
+                                                             "ossaccesskeyid",
+                                                             "accesskeyid",
+                                                             "googleaccessid",
+                                                             "sig",
+                                                             "se",
+                                                             "sp",
+                                                             "st",
+                                                             "sv",
+                                                             "sr",
+                                                             "spr",
+                                                             "sip",
+                                                             "skoid",
+                                                             "sktid",
+                                                             "skt",
+                                                             "ske",
+                                                             "sks",
+                                                             "skv"};
+  const std::size_t question = url.find('?');
+  if (question == std::string::npos) return url;
+  std::string out = url.substr(0, question + 1);
+  for (std::size_t at = question + 1; at < url.size();) {
+    const std::size_t end = std::min(url.find('&', at), url.size());
+    const std::string_view parameter(url.data() + at, end - at);
+    const std::string name = lower_case(parameter.substr(0, parameter.find('=')));
+    const bool signs = signing.contains(name) || name.starts_with("x-amz-") || name.starts_with("x-goog-") ||
+                       name.starts_with("x-oss-") || name.starts_with("q-");
+    if (!signs) out.append(parameter) += '&';
+    at = end + 1;
+  }
+  return out;
+}
+
 // A fetch in progress: the part file, its note, and its position.
 class Download {
  public:
   Download(const std::string& url, const std::string& destination, const StageOptions& options, Meter& meter)
-      : url_(url), part_(destination + ".part"), note_(part_ + ".json"), key_(sha256_hex(net::redact_url(url))),
+      : url_(url), part_(destination + ".part"), note_(part_ + ".json"), key_(sha256_hex(without_signature(url))),
         options_(options), meter_(meter) {}
   ~Download() {
     // Keep only a part that can be continued. A part locked by another process is not removed.

@@ -113,6 +113,30 @@ TEST_CASE("a runtime is not destroyed in a callback", "[embed]") {
   OK(rille_destroy(nullptr));
 }
 
+TEST_CASE("a runtime is not ended in a function that a script calls", "[embed]") {
+  Embedded e;
+  struct Seen {
+    rille_runtime* rt;
+    std::string said[2];
+  } seen{e.rt, {}};
+  const rille_function_spec end = {sizeof(rille_function_spec), "end_it", RILLE_PURE,
+                                   [](rille_call*, void* p) {
+                                     auto* s = static_cast<Seen*>(p);
+                                     s->said[0] = take_text(rille_destroy(s->rt));
+                                     s->said[1] = take_text(rille_shutdown(s->rt, 0));
+                                   },
+                                   &seen};
+  OK(rille_register_module(e.rt, "app", &end, 1));
+  const std::string source = "local app = require 'app' return { go = function() app.end_it() end }";
+  rille_script* script = nullptr;
+  OK(rille_script_load(e.rt, "s.lua", source.data(), source.size(), nullptr, &script));
+  rille_script_function go = 0;
+  OK(rille_script_find(script, "go", &go));
+  OK(rille_script_call(e.rt, go, nullptr, 0, nullptr, 0));
+  for (const std::string& said : seen.said) REQUIRE_THAT(said, Catch::Contains("callback"));
+  rille_script_free(script);
+}
+
 TEST_CASE("getters take NULL", "[embed]") {
   REQUIRE(rille_error_kind(nullptr) == RILLE_INTERNAL);
   REQUIRE(rille_error_message(nullptr) == std::string());

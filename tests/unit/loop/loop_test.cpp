@@ -150,6 +150,23 @@ TEST_CASE("a program is sought in the PATH that it gets, and runs where it is to
   rmdir(folder);
 }
 
+TEST_CASE("a program does not inherit what this process has open") {
+  const int file = ::open("/dev/null", O_RDONLY);  // as a host program may, without O_CLOEXEC
+  REQUIRE(file > 2);
+  int ends[2];
+  REQUIRE(pipe2(ends, O_CLOEXEC) == 0);
+  Spawn what;
+  what.argv = {"sh", "-c", "ls /proc/$$/fd; :"};
+  what.files = {{ends[1], 1}};
+  auto pid = spawn(what);
+  REQUIRE(pid.ok());
+  int status = 0;
+  REQUIRE(waitpid(*pid, &status, 0) == *pid);
+  char text[4000];
+  CHECK(std::string(text, static_cast<std::size_t>(read(ends[0], text, sizeof text))) == "0\n1\n2\n");
+  for (const int fd : {file, ends[0], ends[1]}) close(fd);
+}
+
 TEST_CASE("writing to a dead child is an error, not a signal") {
   auto loop = make_loop();
   struct sigaction action {};

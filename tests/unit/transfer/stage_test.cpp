@@ -293,9 +293,9 @@ TEST_CASE_METHOD(Fixture, "cancelling keeps what can be continued") {
 TEST_CASE_METHOD(Fixture, "the cache saves the second transfer and is checked") {
   ScriptedServer server([&](const Request& r, Wire& w) { serve(r, w); });
   options.cache_directory = dir.file("cache");
-  REQUIRE(get(server.url("/f?token=one"), "a").ok());
+  REQUIRE(get(server.url("/f?part=1&X-Amz-Signature=one"), "a").ok());
   // The same address with another signature: the server is asked, and answers "not modified".
-  auto again = get(server.url("/f?token=two"), "b");
+  auto again = get(server.url("/f?part=1&X-Amz-Signature=two"), "b");
   REQUIRE(again.ok());
   CHECK(again->from_cache);
   CHECK(again->version == etag);
@@ -325,6 +325,20 @@ TEST_CASE_METHOD(Fixture, "the cache saves the second transfer and is checked") 
   etag = "\"v2\"", content = "new";
   CHECK(!get(server.url("/f"), "f")->from_cache);
   CHECK(out("f") == "new");
+}
+
+TEST_CASE_METHOD(Fixture, "parameters that are no signature are part of a cached address") {
+  ScriptedServer server([&](const Request& r, Wire& w) {
+    const std::string dated = "Last-Modified: Mon, 02 Nov 2026 00:00:00 GMT\r\n";
+    if (r.header("if-modified-since").empty()) return w.answer(200, r.target, dated);
+    w.answer(304, "", dated);
+  });
+  options.cache_directory = dir.file("cache");
+  for (const char* path : {"/f?key=new", "/f?key=old", "/f?token=a", "/f?token=b&sv=2026"}) {
+    REQUIRE(get(server.url(path), "x").ok());
+    CHECK(out("x") == path);
+    std::filesystem::remove(dir.file("x"));
+  }
 }
 
 TEST_CASE_METHOD(Fixture, "the cache stays within its limit") {

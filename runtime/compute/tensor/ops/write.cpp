@@ -150,7 +150,10 @@ Result<void> fill_(Tensor& a, double value) {
   RILLE_CHECK(may_write("fill_", a));
   auto attrs = fill_attrs(value);
   if (a.dtype() == DType::boolean) attrs.i[0] = value != 0;
-  return record(a.graph(), OpId::fill, attrs, {}, {a.detach()}, true);
+  Dims once = a.shape();  // elements that share one place are filled once
+  for (int d = 0; d < once.n; ++d)
+    if (a.strides()[d] == 0 && once[d] > 0) once[d] = 1;
+  return record(a.graph(), OpId::fill, attrs, {}, {make_window(a, 0, once, a.strides())}, true);
 }
 
 Result<void> zero_(Tensor& a) { return fill_(a, 0); }
