@@ -36,15 +36,19 @@ double number_or(lua_State* L, int index, const char* what, double otherwise) {
   return lua_isnoneornil(L, index) ? otherwise : check_number(L, index, what);
 }
 
+template <class F>
+bool is_given(F* function) {  // a constant compared to null is a warning
+  return function != nullptr;
+}
+
 template <const Binary& B>
 Result<int> binary(lua_State* L) {
   tensor_state(L);
-  auto* const number_left = B.number_left;
   if (!test_tensor(L, 1)) {  // the left operand is not a tensor: 2 - t
-    if (!number_left || lua_type(L, 1) != LUA_TNUMBER) not_a_tensor(L, 1, B.name);
+    if (!is_given(B.number_left) || lua_type(L, 1) != LUA_TNUMBER) not_a_tensor(L, 1, B.name);
     double n = check_number(L, 1, B.name);
     check_end(L, 2, B.name);
-    return give(L, number_left(check_tensor(L, 2, B.name), n));
+    return give(L, B.number_left(check_tensor(L, 2, B.name), n));
   }
   Tensor& a = check_self(L, B.name, B.alpha ? 3 : 2);
   const double alpha = lua_isnoneornil(L, 3) ? 1 : check_number(L, 3, fmt::format("{}'s alpha", B.name).c_str());
