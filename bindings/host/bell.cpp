@@ -81,9 +81,20 @@ void Bell::restore() {
 Bell::Bell(lua_State* L, lua_Hook hook) : L_(L), hook_(hook) { install(); }
 Bell::~Bell() { restore(); }
 
+// Removes the hook first: then LuaJIT writes its tables anew, whatever it was doing when the signal came.
 void Bell::answer() noexcept {
-  if (!rung_.exchange(false)) return;
-  lua_sethook(L_, hook_, LUA_MASKCOUNT, 1);
+  do {
+    int nobody = 0;
+    if (!held_.compare_exchange_strong(nobody, 1)) return;  // who holds it answers
+    while (rung_.exchange(false)) {
+      lua_sethook(L_, nullptr, 0, 0);
+      lua_sethook(L_, hook_, LUA_MASKCOUNT, 1);
+    }
+  } while (held_.fetch_sub(1) == 1 && rung_.load());
+}
+
+void Bell::let_go() noexcept {
+  if (held_.fetch_sub(1) == 1 && rung_.load()) answer();
 }
 
 void Bell::ring() noexcept {

@@ -25,6 +25,17 @@ class Bell {
   Bell(const Bell&) = delete;
   void ring() noexcept;  // any thread, also in a signal handler
 
+  // While it exists, the handler changes no hook: this thread changes LuaJIT's tables of hooks itself.
+  class Quiet {
+   public:
+    explicit Quiet(Bell& bell) noexcept : bell_(bell) { ++bell_.held_; }
+    ~Quiet() { bell_.let_go(); }
+    Quiet(const Quiet&) = delete;
+
+   private:
+    Bell& bell_;
+  };
+
   // While it exists, this thread may run code of the state.
   class Here {
    public:
@@ -44,11 +55,13 @@ class Bell {
   static void install();
   static void restore();
   void answer() noexcept;
+  void let_go() noexcept;
 
   lua_State* const L_;
   const lua_Hook hook_;
   std::atomic<pid_t> thread_{0};  // that runs the code; 0: none
   std::atomic<bool> rung_{false};
+  std::atomic<int> held_{0};               // Quiets, and answers under way
   std::atomic<std::int64_t> since_ns_{0};  // of the oldest ring without an answer
 };
 

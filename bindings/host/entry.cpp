@@ -102,6 +102,7 @@ Entry::~Entry() {
   if (!outer_) return;
   host_.armed_ = outer_armed_;
   host_.set_gives_way(true);
+  const Bell::Quiet quiet(*host_.bell_);
   lua_sethook(host_.lua(), nullptr, 0, 0);  // go_on() sets it again
 }
 

@@ -84,6 +84,7 @@ void LuaHost::arm_resumed(const Fiber& f, bool exceeded) {
 
 void LuaHost::set_hook() {
   const int count = std::min(armed_ > 0 ? armed_ : way_never, std::max(1, way_left_));
+  const Bell::Quiet quiet(*bell_);
   if (count < way_never) lua_sethook(lua(), &LuaHost::hook, LUA_MASKCOUNT, count);
   else lua_sethook(lua(), nullptr, 0, 0);
   // What another thread has asked for meanwhile has lost its hook.
@@ -226,6 +227,7 @@ bool LuaHost::called_by_lua(lua_State* L) {
 void LuaHost::give_way() {
   if (current_->plain.runs) run_->plain_waits(current_->id);
   set_gives_way(true);
+  const Bell::Quiet quiet(*bell_);
   lua_sethook(lua(), nullptr, 0, 0);  // go_on() sets it again
 }
 

@@ -20,6 +20,31 @@ extern "C" {
 
 namespace rille::host {
 
+// LuaJIT takes whatever it is given for a table, and a script would choose the address. So the functions that want one
+// are called through these.
+inline void need_table(lua_State* L, int index) {
+  if (lua_type(L, index) != LUA_TTABLE) luaL_error(L, "expected a table, got %s", luaL_typename(L, index));
+}
+namespace checked {
+inline int next(lua_State* L, int index) { return need_table(L, index), lua_next(L, index); }
+inline void rawget(lua_State* L, int index) { need_table(L, index), lua_rawget(L, index); }
+inline void rawset(lua_State* L, int index) { need_table(L, index), lua_rawset(L, index); }
+inline void rawgeti(lua_State* L, int index, int n) { need_table(L, index), lua_rawgeti(L, index, n); }
+inline void rawseti(lua_State* L, int index, int n) { need_table(L, index), lua_rawseti(L, index, n); }
+inline int setfenv(lua_State* L, int index) { return need_table(L, -1), lua_setfenv(L, index); }
+inline int setmetatable(lua_State* L, int index) {
+  if (!lua_isnil(L, -1)) need_table(L, -1);
+  return lua_setmetatable(L, index);
+}
+}  // namespace checked
+#define lua_next rille::host::checked::next
+#define lua_rawget rille::host::checked::rawget
+#define lua_rawset rille::host::checked::rawset
+#define lua_rawgeti rille::host::checked::rawgeti
+#define lua_rawseti rille::host::checked::rawseti
+#define lua_setfenv rille::host::checked::setfenv
+#define lua_setmetatable rille::host::checked::setmetatable
+
 inline void push(lua_State* L, std::string_view s) { lua_pushlstring(L, s.data(), s.size()); }
 inline void push(lua_State* L, const char* s) { lua_pushstring(L, s); }
 inline void push(lua_State* L, bool b) { lua_pushboolean(L, b); }

@@ -427,7 +427,12 @@ local function require(name)
 end
 
 local function with_env(code, where)
-  if where ~= nil then core.setfenv(code, where) end
+  if where ~= nil then
+    if type(where) ~= "table" then
+      raise("invalid", "load: expected a table as environment, got " .. core.describe(where))
+    end
+    core.setfenv(code, where)
+  end
   return code
 end
 

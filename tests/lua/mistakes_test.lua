@@ -352,4 +352,11 @@ tap.test("an error that a loop wraps again and again is made in a moment", funct
   tap.ok(depth >= 10 and depth <= 100, depth)
 end)
 
+tap.test("load takes a table as environment, and nothing else", function()
+  for _, where in ipairs { 5, "text", true, print, coroutine.create(print), rille.null } do
+    tap.raises("invalid", "load: expected a table as environment", load, "return x", "=n", "t", where)
+  end
+  tap.equal(load("return x", "=n", "t", { x = 3 })(), 3)
+end)
+
 tap.done()
