@@ -58,40 +58,44 @@ Value read_note(const std::string& path) {
   return note ? std::move(*note) : Value();
 }
 
-// The address without the parameters by which object stores sign it for a while (S3, Google, Alibaba, Tencent, Huawei,
-// Azure): what they name is the same object when it is signed anew.
+// The parameters by which an object store signs an address for a while, if it has the first of them.
+struct Signing {
+  std::string_view proof, prefix;
+  std::set<std::string, std::less<>> names;
+};
+const Signing signings[] = {
+    {"x-amz-signature", "x-amz-", {}},
+    {"x-goog-signature", "x-goog-", {}},
+    {"x-oss-signature", "x-oss-", {}},
+    {"q-signature", "q-", {}},
+    {"signature", "", {"signature", "expires", "awsaccesskeyid", "ossaccesskeyid", "accesskeyid", "googleaccessid"}},
+    {"sig", "", {"sig", "se", "sp", "st", "sv", "sr", "spr", "sip", "skoid", "sktid", "skt", "ske", "sks", "skv"}},
+};
+
+std::vector<std::pair<std::string, std::string_view>> parameters_of(std::string_view query) {
+  std::vector<std::pair<std::string, std::string_view>> out;  // the name in lower case, the whole
+  while (!query.empty()) {
+    const std::string_view one = query.substr(0, query.find('&'));
+    out.emplace_back(lower_case(one.substr(0, one.find('='))), one);
+    query.remove_prefix(std::min(query.size(), one.size() + 1));
+  }
+  return out;
+}
+
+// What the address names, however it was signed.
 std::string without_signature(const std::string& url) {
-  static const std::set<std::string, std::less<>> signing = {"signature",
-                                                             "expires",
-                                                             "awsaccesskeyid",
-                                                             "ossaccesskeyid",
-                                                             "accesskeyid",
-                                                             "googleaccessid",
-                                                             "sig",
-                                                             "se",
-                                                             "sp",
-                                                             "st",
-                                                             "sv",
-                                                             "sr",
-                                                             "spr",
-                                                             "sip",
-                                                             "skoid",
-                                                             "sktid",
-                                                             "skt",
-                                                             "ske",
-                                                             "sks",
-                                                             "skv"};
   const std::size_t question = url.find('?');
   if (question == std::string::npos) return url;
+  const auto parameters = parameters_of(std::string_view(url).substr(question + 1));
   std::string out = url.substr(0, question + 1);
-  for (std::size_t at = question + 1; at < url.size();) {
-    const std::size_t end = std::min(url.find('&', at), url.size());
-    const std::string_view parameter(url.data() + at, end - at);
-    const std::string name = lower_case(parameter.substr(0, parameter.find('=')));
-    const bool signs = signing.contains(name) || name.starts_with("x-amz-") || name.starts_with("x-goog-") ||
-                       name.starts_with("x-oss-") || name.starts_with("q-");
-    if (!signs) out.append(parameter) += '&';
-    at = end + 1;
+  for (const auto& [name, whole] : parameters) {
+    bool signs = false;
+    for (const Signing& s : signings) {
+      const bool used =
+          std::any_of(parameters.begin(), parameters.end(), [&](const auto& p) { return p.first == s.proof; });
+      signs = signs || (used && (s.names.contains(name) || (!s.prefix.empty() && name.starts_with(s.prefix))));
+    }
+    if (!signs) out.append(whole) += '&';
   }
   return out;
 }

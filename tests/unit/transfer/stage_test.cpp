@@ -334,7 +334,8 @@ TEST_CASE_METHOD(Fixture, "parameters that are no signature are part of a cached
     w.answer(304, "", dated);
   });
   options.cache_directory = dir.file("cache");
-  for (const char* path : {"/f?key=new", "/f?key=old", "/f?token=a", "/f?token=b&sv=2026"}) {
+  for (const char* path :
+       {"/f?key=new", "/f?key=old", "/f?token=a", "/f?token=b&sv=2026", "/f?st=a", "/f?st=b", "/f?q-1"}) {
     REQUIRE(get(server.url(path), "x").ok());
     CHECK(out("x") == path);
     std::filesystem::remove(dir.file("x"));
