@@ -294,7 +294,7 @@ tables.sort = sort
 function tables.insert(t, ...)
   if select("#", ...) == 2 then
     local at = tonumber((...))
-    if at and (at < 0 or at > integer_max) then error("bad argument #2 to 'insert' (position out of bounds)", 2) end
+    if at and not (at >= 0 and at <= integer_max) then error("bad argument #2 to 'insert' (position out of bounds)", 2) end
   end
   return raw.insert(t, ...)
 end
