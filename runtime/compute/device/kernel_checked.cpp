@@ -224,8 +224,7 @@ Error Kernel::error_of(const Violation& v, const LaunchShape& s, const std::vect
                                       v.block / s.grid[0] % s.grid[1], v.block / s.grid[0] / s.grid[1]);
   std::string what, hint;
   const auto argument = [&](const char* beside) {
-    const auto& p = parameters_[v.parameter];
-    const std::int64_t size = std::max<std::int64_t>(1, p.size);
+    const std::int64_t size = std::max<std::int64_t>(1, parameters_[v.parameter].size);
     const std::int64_t index = v.offset_bytes >= 0 ? v.offset_bytes / size : -((-v.offset_bytes + size - 1) / size);
     what = fmt::format("{} {} {}[{}]{}", who, verb_of(v.access), parameter_name(v.parameter), index, beside);
     if (v.kind != Kind::outside) return;

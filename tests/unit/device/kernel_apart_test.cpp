@@ -79,7 +79,8 @@ const char* const syscalls = R"x(
   static void* wait(void*) { for (;;) asm volatile("syscall" :: "a"(34) : "rcx", "r11", "memory"); }
   static long call(long n, long a = 0, long b = 0, long c = 0, long d = 0, long e = 0) {
     register long r9 asm("r9") = 0; long r; register long r10 asm("r10") = d; register long r8 asm("r8") = e;
-    asm volatile("syscall" : "=a"(r) : "a"(n), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9) : "rcx", "r11", "memory");
+    asm volatile("syscall" : "=a"(r) : "a"(n), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+                 : "rcx", "r11", "memory");
     return r;
   }
 )x";
@@ -275,12 +276,18 @@ TEST_CASE("a kernel apart takes no memory of any kind beyond its limit", "[unit]
   CHECK(e.message.find("more than 1 GiB of memory") != std::string::npos);
 }
 
-TEST_CASE("a checked kernel has room for copies of large tensors", "[unit][apart]") {
-  const auto k = made_apart("__global__ void k(char* x, char* y) { x[1 << 29] = y[0]; }", true);
-  std::vector<char> x((1 << 29) + 1), y((1 << 29) + 1, 5);
+TEST_CASE("a checked kernel has room around the copies of many arguments", "[unit][apart]") {
+  std::string parameters;
+  std::vector<std::vector<int>> tensors(16, std::vector<int>(1024));
+  std::vector<LaunchArgument> arguments;
+  for (auto& t : tensors) {
+    parameters += (parameters.empty() ? "int* p" : ", int* p") + std::to_string(arguments.size());
+    arguments.push_back(of(t));
+  }
+  const auto k = made_apart("__global__ void k(" + parameters + ") { p15[1023] = 5; }", true);
   std::string said;
-  REQUIRE(k->run(line_of_threads(1, 1), {of(x), of(y)}, said).ok());
-  CHECK(x.back() == 5);
+  REQUIRE(k->run(line_of_threads(1, 1), arguments, said).ok());
+  CHECK(tensors[15][1023] == 5);
 }
 
 TEST_CASE("a kernel apart that starts threads without end is ended", "[unit][apart]") {
@@ -382,7 +389,7 @@ TEST_CASE("a process that describes itself wrongly does not end this one", "[uni
   CHECK(r.error().kind == ErrorKind::integrity);
 }
 
-TEST_CASE("a program that reads a kernel's library reads no other file", "[unit][apart]") {
+TEST_CASE("a program that reads a kernel's library reads no other file and reaches nobody", "[unit][apart]") {
   const std::string library = apart_cache() + "/library", other = apart_cache() + "/other";
   std::ofstream(library) << "debug information";
   std::ofstream(other) << "secret";
@@ -395,6 +402,15 @@ TEST_CASE("a program that reads a kernel's library reads no other file", "[unit]
   CHECK(shown(library) == "debug information");
   CHECK(shown(other) == "");
   CHECK(shown("/etc/passwd") == "");
+  const auto tried = [&](const std::string& command) {
+    Spawn what;
+    what.argv = *confined_reader(library);
+    what.argv.insert(what.argv.end(), {"/bin/bash", "-c", command + " && echo reached; echo end"});
+    return output_of(std::move(what), 1);
+  };
+  CHECK(tried("true") == "reached\nend\n");
+  CHECK(tried("kill -0 " + std::to_string(::getpid())) == "end\n");
+  CHECK(tried("exec 3<>/dev/udp/127.0.0.1/9").find("reached") == std::string::npos);
   Spawn endless;
   endless.argv = {"/bin/sleep", "1000"};
   CHECK(output_of(std::move(endless), 1, [] { return true; }) == "");

@@ -25,4 +25,8 @@ Result<> confine(const Confinement& what);
 // confine() allows it.
 Result<> drop_system_calls();
 
+// For a program that needs files and processes of its own: denies the network, other processes, and what changes the
+// system for others.
+Result<> drop_calls_beyond_files();
+
 }  // namespace rille::device::apart

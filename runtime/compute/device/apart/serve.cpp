@@ -163,7 +163,9 @@ int become(Confinement what, char** argv) {
                "/lib32",   "/lib64",   "/bin",       "/nix/store", "/etc/ld.so.cache", "/dev/null"};
   for (; *argv && std::string_view(*argv) != "--"; ++argv) what.read.emplace_back(*argv);
   if (!*argv || !argv[1]) return say("no program is named");
-  if (const auto done = confine(what); !done) return say(done.error().message);
+  auto done = confine(what);
+  if (done) done = drop_calls_beyond_files();
+  if (!done) return say(done.error().message);
   ::execv(argv[1], argv + 1);
   return say("cannot execute " + std::string(argv[1]));
 }
