@@ -185,8 +185,6 @@ Result<std::shared_ptr<Kernel>> compile(Request& r) {
     if (!text) return std::move(text).error();
     r.source = std::move(*text);
     r.options.file = r.path;
-    r.options.folder = std::filesystem::path(r.path).parent_path().string();
-    if (r.options.folder.empty()) r.options.folder = ".";
   }
   return Kernel::compile(r.source, r.options);
 }
@@ -196,6 +194,30 @@ Async<std::shared_ptr<Kernel>> compile_on_thread(Loop& loop, Request request) {
     return compile(request);
   };
   co_return co_await thread_job(loop, std::move(job));
+}
+
+// One of a run at a time, so that a script under limits leaves threads of the pool to others.
+Async<std::shared_ptr<Kernel>> compile_in_turn(Loop& loop, Request request, std::optional<Future<bool>> before,
+                                               Future<bool> mine) {
+  struct Leaves {
+    Future<bool> turn;
+    ~Leaves() { turn.set(true); }
+  } leaves{std::move(mine)};
+  if (before) co_await *before;
+  co_return co_await compile_on_thread(loop, std::move(request));
+}
+
+// Where the source's #include "x.h" begins to look. For a kernel apart, only a folder that the script may read: a grant
+// may name the kernel's file alone.
+void choose_folder(lua_State* L, Request& request) {
+  LuaHost& host = LuaHost::of(L);
+  std::string& folder = request.options.folder;
+  folder = host.options().script_directory;
+  if (!request.path.empty()) {
+    folder = std::filesystem::path(request.path).parent_path().string();
+    if (folder.empty()) folder = ".";
+  }
+  if (request.options.apart && !host.grants().read_code(folder, host.options().script_directory)) folder.clear();
 }
 
 // A kernel is native code, for which no limit and no other grant holds. On the CPU it therefore leaves this process if
@@ -208,11 +230,20 @@ void check_grant(lua_State* L, Request& request) {
 
 int begin_compile(lua_State* L, Request request) {
   check_grant(L, request);
+  choose_folder(L, request);
   if (tensor_state(L).tracing()) {
     raise(L, at_line(L, make_error(ErrorKind::state, "dev:kernel was called inside a compiled function",
                                    "make the kernel before, and launch it inside the function")));
   }
-  return await(L, compile_on_thread(LuaHost::of(L).loop(), std::move(request)),
+  LuaHost& host = LuaHost::of(L);
+  request.options.stopped = [work = std::weak_ptr(host.work()), ends = host.work()->ends()] {
+    const auto asked = work.lock();
+    return !asked || asked->ended_since(ends);
+  };
+  std::optional<Future<bool>> before;
+  Future<bool> mine(host.loop());
+  if (request.options.apart) before = std::exchange(tensor_state(L).compiling, mine);
+  return await(L, compile_in_turn(host.loop(), std::move(request), std::move(before), std::move(mine)),
                [graph = device_graph(L, 1, "kernel").shared_from_this()](lua_State* l, std::shared_ptr<Kernel> k) {
                  return push_kernel(l, {std::move(k), graph});
                });
@@ -247,7 +278,6 @@ int device_kernel(lua_State* L) {  // dev:kernel(source, {..}), dev:kernel{file 
   }
   choose_device(L, request.options);
   if (request.path.empty()) find_source(L, request.source, request.options);
-  if (request.path.empty()) request.options.folder = LuaHost::of(L).options().script_directory;
   return begin_compile(L, std::move(request));
 }
 

@@ -38,6 +38,7 @@ struct TensorState {
   std::optional<telemetry::GpuTelemetry> gpus;
   std::optional<telemetry::CpuTelemetry> processor;
   std::string mode;                             // which models are in eval mode; part of every compiled function's key
+  std::optional<Future<bool>> compiling;        // of kernels apart: they are compiled one after the other
   std::vector<std::function<void()>> at_close;  // functions called before the destructor waits for pending work
   ~TensorState();
 

@@ -13,7 +13,6 @@
 #include <mutex>
 
 #include "runtime/compute/device/apart/kernel_process.hpp"
-#include "runtime/compute/device/kernel_files.hpp"
 #include "runtime/compute/device/kernel_library.hpp"
 
 namespace rille::device {
@@ -66,7 +65,7 @@ Result<std::shared_ptr<Kernel>> Kernel::compile(std::string_view source, const K
   RILLE_TRY(auto built, build_for_cpu(*text, name, options));
   auto loaded = k->load(built.path, !options.cache.empty());
   if (!loaded && built.cached) {  // the cached file is damaged or from another system: compile again
-    KernelFiles(options.cache).drop(built.key + ".so");
+    ::unlink(built.path.c_str());
     RILLE_TRY(built, build_for_cpu(*text, name, options));
     loaded = k->load(built.path, true);
   }
@@ -80,7 +79,7 @@ Result<std::shared_ptr<Kernel>> Kernel::compile(std::string_view source, const K
 Result<> Kernel::load(const std::string& path, bool keep) {
   library_path_ = path;
   if (options_.apart) {
-    RILLE_TRY(process_, KernelProcess::start(name_, path, options_.checked));
+    RILLE_TRY(process_, KernelProcess::start(name_, path, options_.checked, options_.constants.size()));
     parameters_ = process_->parameters();
     if (!keep) ::unlink(path.c_str());
     return success();
@@ -316,7 +315,7 @@ Result<> Kernel::run(const LaunchShape& shape, const std::vector<LaunchArgument>
                                   checked() ? " or for copies of its arguments, which the option checked makes" : ""),
                       "launch fewer threads in a block, or on smaller tensors, or free memory on this machine");
   }
-  if (report.violation.kind != Violation::Kind::none) return error_of(report.violation, shape, arguments);
+  if (report.violation.kind != Violation::Kind::none) return error_of(report.violation, shape, arguments, stopped);
   return success();
 }
 

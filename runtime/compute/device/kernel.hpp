@@ -96,9 +96,10 @@ class Kernel {
   Result<> build_for_gpu(const KernelSource& source);
   // room: size of the __constant__ variable in bytes; 0: unknown.
   Result<std::vector<std::byte>> constant_bytes(const KernelConstant& given, unsigned element, std::size_t room) const;
-  Error error_of(const Violation& v, const LaunchShape& shape, const std::vector<LaunchArgument>& arguments) const;
+  Error error_of(const Violation& v, const LaunchShape& shape, const std::vector<LaunchArgument>& arguments,
+                 const std::function<bool()>& stopped) const;
   // The source line of a violation's site: " (train.lua:14)"; "": unknown.
-  std::string line_of(const void* site) const;
+  std::string line_of(const void* site, const std::function<bool()>& stopped) const;
 
   KernelOptions options_;
   std::string name_, source_, library_path_;

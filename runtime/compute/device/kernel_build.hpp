@@ -6,6 +6,7 @@
 // function in this file blocks while the compiler runs: call it on any thread but the loop's.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -31,6 +32,7 @@ struct KernelOptions {
   int line = 1;                           // line number in `file` at which the source begins
   std::string folder;                     // folder searched first for #include "x.h"; "": no such folder
   std::string cache;                      // directory of the disk cache; "": no caching
+  std::function<bool()> stopped;          // asked while the compiler for the CPU runs: true ends it; empty: never
 };
 
 // Returns options.name, or if that is empty the name of the source's only kernel. Error of kind invalid: the name is

@@ -1,28 +1,24 @@
 // Checked launches: each argument's memory is copied far from the other arguments, so that an access outside one
 // argument hits no other. Also makes the messages for violations.
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <link.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstring>
 
+#include "runtime/compute/device/apart/confined.hpp"
 #include "runtime/compute/device/fiber_stack.hpp"
 #include "runtime/compute/device/kernel.hpp"
 #include "runtime/compute/device/kernel_ranges.hpp"
+#include "runtime/compute/device/tool_output.hpp"
 #include "runtime/core/base/places.hpp"
-#include "runtime/core/loop/spawn.hpp"
 
 namespace rille::device {
 
 namespace {
-
-constexpr std::size_t gap_bytes = 64 << 20;  // unused address space between two copies
 
 // The copies of a checked launch, each alone in its part of the address space.
 class Copies {
@@ -167,33 +163,32 @@ void run_loaded(const rille_abi::Kernel& kernel, const std::vector<rille_abi::Pa
 
 namespace {
 
-// Runs a program and returns its output; "" if the program fails.
-std::string output_of(const std::vector<std::string>& argv) {
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return "";
+constexpr auto line_limit = std::chrono::seconds(1);  // of a tool that looks up a line of a kernel apart
+
+// What `tool` says about the line of an address in the library. The library of a kernel apart is hostile, and so is
+// the tool that has read it.
+std::string told_line(std::vector<std::string> argv, const std::string& library, bool apart,
+                      const std::function<bool()>& stopped) {
   Spawn what;
-  what.argv = argv;
   what.env = {{"LC_ALL", "C"}};
-  what.files = {{ends[1], 1}};
-  auto child = spawn(what);
-  ::close(ends[1]);
-  std::string text;
-  char piece[4096];
-  while (child && text.size() < (64 << 10)) {
-    const auto n = ::read(ends[0], piece, sizeof piece);
-    if (n > 0) text.append(piece, std::size_t(n));
-    else if (n == 0 || errno != EINTR) break;
+  if (!apart) {
+    what.argv = std::move(argv);
+    return output_of(std::move(what), 1);
   }
-  ::close(ends[0]);
-  int status = 0;
-  if (child)
-    while (::waitpid(*child, &status, 0) < 0 && errno == EINTR) {}
-  return child ? text : "";
+  auto front = confined_reader(library);
+  if (!front) return "";
+  what.argv = std::move(*front);
+  what.argv.insert(what.argv.end(), argv.begin(), argv.end());
+  what.without = environment_without({});
+  what.die_with_us = true;
+  const auto until = std::chrono::steady_clock::now() + line_limit;
+  return output_of(std::move(what), 1,
+                   [&] { return (stopped && stopped()) || std::chrono::steady_clock::now() > until; });
 }
 
 }  // namespace
 
-std::string Kernel::line_of(const void* site) const {
+std::string Kernel::line_of(const void* site, const std::function<bool()>& stopped) const {
   // In checked mode a barrier's site is not an address: its low 20 bits are the line number in the source.
   if (const auto place = std::uintptr_t(site); place && place < site_offset) {
     return fmt::format(" ({}:{})", options_.file, place & 0xfffff);
@@ -205,7 +200,8 @@ std::string Kernel::line_of(const void* site) const {
     const std::string program = find_program(tool);
     if (program.empty()) continue;
     // A return address is one past the call, hence - 1. Of several inlined frames take the first in the user's file.
-    const std::string text = output_of({program, "-i", "-e", library_path_, fmt::format("{:#x}", offset - 1)});
+    const std::string text = told_line({program, "-i", "-e", library_path_, fmt::format("{:#x}", offset - 1)},
+                                       library_path_, options_.apart, stopped);
     for (std::size_t at = 0; at < text.size();) {
       const auto end = std::min(text.find('\n', at), text.size());
       std::string line = text.substr(at, end - at);
@@ -221,14 +217,14 @@ std::string Kernel::line_of(const void* site) const {
   return "";
 }
 
-Error Kernel::error_of(const Violation& v, const LaunchShape& s, const std::vector<LaunchArgument>& arguments) const {
+Error Kernel::error_of(const Violation& v, const LaunchShape& s, const std::vector<LaunchArgument>& arguments,
+                       const std::function<bool()>& stopped) const {
   using Kind = Violation::Kind;
   const std::string who = fmt::format("thread {} of block ({},{},{})", thread_text(v.thread, s), v.block % s.grid[0],
                                       v.block / s.grid[0] % s.grid[1], v.block / s.grid[0] / s.grid[1]);
   std::string what, hint;
   const auto argument = [&](const char* beside) {
-    const auto& p = parameters_[v.parameter];
-    const std::int64_t size = std::max<std::int64_t>(1, p.size);
+    const std::int64_t size = std::max<std::int64_t>(1, parameters_[v.parameter].size);
     const std::int64_t index = v.offset_bytes >= 0 ? v.offset_bytes / size : -((-v.offset_bytes + size - 1) / size);
     what = fmt::format("{} {} {}[{}]{}", who, verb_of(v.access), parameter_name(v.parameter), index, beside);
     if (v.kind != Kind::outside) return;
@@ -249,7 +245,7 @@ Error Kernel::error_of(const Violation& v, const LaunchShape& s, const std::vect
       break;
     case Kind::race:
       what = fmt::format("{} {} shared memory that thread {}{} {} since the last barrier", who, verb_of(v.access),
-                         thread_text(v.other_thread, s), line_of(v.other_site),
+                         thread_text(v.other_thread, s), line_of(v.other_site, stopped),
                          v.other_access == rille_abi::access_read ? "has read" : "has written");
       hint = "a __syncthreads() is missing between the two";
       break;
@@ -265,7 +261,7 @@ Error Kernel::error_of(const Violation& v, const LaunchShape& s, const std::vect
       break;
     case Kind::barriers:
       what = fmt::format("{} waits at another __syncthreads() than thread {}{}", who, thread_text(v.other_thread, s),
-                         line_of(v.other_site));
+                         line_of(v.other_site, stopped));
       hint = "all threads of a block must reach the same __syncthreads()";
       break;
     case Kind::grid:
@@ -286,7 +282,7 @@ Error Kernel::error_of(const Violation& v, const LaunchShape& s, const std::vect
                          who, v.number);
       break;
   }
-  std::string line = v.file ? fmt::format(" ({}:{})", v.file, v.line) : line_of(v.site);
+  std::string line = v.file ? fmt::format(" ({}:{})", v.file, v.line) : line_of(v.site, stopped);
   Error e = make_error(ErrorKind::device, fmt::format("kernel {}: {}{}", name_, what, line), std::move(hint));
   e.code = "kernel_check";
   return e;

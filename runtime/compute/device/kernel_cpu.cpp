@@ -15,7 +15,8 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "runtime/compute/device/apart/kernel_process.hpp"
+#include "runtime/compute/device/apart/confined.hpp"
+#include "runtime/compute/device/apart/messages.hpp"
 #include "runtime/compute/device/kernel_build.hpp"
 #include "runtime/compute/device/kernel_files.hpp"
 #include "runtime/compute/device/kernel_includes.hpp"
@@ -38,7 +39,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int compiler_limit_ms = 300'000;
+constexpr int compiler_limit_ms = 300'000, between_looks_ms = 50;
+constexpr std::uintmax_t apart_cache_bytes_max = std::uintmax_t{1} << 30;
 
 struct ShimFile {
   const char* name;
@@ -145,9 +147,28 @@ Result<std::string> shim_directory(const KernelFiles& files, const WorkDirectory
 
 std::string log_of(const WorkDirectory& work) { return work.path() + "/log"; }
 
+enum class Ended { by_itself, late, stopped };
+
+// Waits for the compiler, or ends it.
+Ended await_compiler(pid_t child, const std::function<bool()>& stopped) {
+  const int handle = int(::syscall(SYS_pidfd_open, child, 0));
+  if (handle < 0) return Ended::by_itself;
+  Ended how = Ended::late;
+  for (int left_ms = compiler_limit_ms; left_ms > 0; left_ms -= between_looks_ms) {
+    pollfd wait{handle, POLLIN, 0};
+    if (::poll(&wait, 1, between_looks_ms) > 0) how = Ended::by_itself;
+    else if (stopped && stopped()) how = Ended::stopped;
+    if (how != Ended::late) break;
+  }
+  if (how != Ended::by_itself) ::kill(-child, SIGKILL);
+  ::close(handle);
+  return how;
+}
+
 // Runs the compiler, writes its output to the file `log` and returns its exit status. `apart`: nothing of this
 // process's environment reaches it.
-Result<int> run_compiler(const std::vector<std::string>& argv, const WorkDirectory& work, bool apart) {
+Result<int> run_compiler(const std::vector<std::string>& argv, const WorkDirectory& work, bool apart,
+                         const std::function<bool()>& stopped) {
   const std::string log = log_of(work);
   const int file = ::open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
   const int nothing = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -162,29 +183,22 @@ Result<int> run_compiler(const std::vector<std::string>& argv, const WorkDirecto
   what.env = {{"LC_ALL", "C"}};
   if (apart) {
     what.without = environment_without({"PATH"});
-    what.env.emplace_back("TMPDIR", work.path());
+    what.env.emplace_back("TMPDIR", work.path() + "/made");
   }
   what.files = {{nothing, 0}, {file, 1}, {file, 2}};
   what.die_with_us = true;
+  what.session = true;  // so that the compiler's own children end with it
   auto child = spawn(what);
   ::close(file);
   ::close(nothing);
   if (!child) return std::move(child).error();
-  const int handle = int(::syscall(SYS_pidfd_open, *child, 0));
-  bool late = false;
-  if (handle >= 0) {
-    pollfd wait{handle, POLLIN, 0};
-    int n;
-    while ((n = ::poll(&wait, 1, compiler_limit_ms)) < 0 && errno == EINTR) {}
-    late = n == 0;
-    if (late) ::kill(*child, SIGKILL);
-    ::close(handle);
-  }
+  const Ended how = await_compiler(*child, stopped);
   int status = 0;
   pid_t ended;
   while ((ended = ::waitpid(*child, &status, 0)) < 0 && errno == EINTR) {}
   if (ended < 0) return stolen_child(*child);
-  if (late) {
+  if (how == Ended::stopped) return make_error(ErrorKind::cancelled, "the run ended while its kernel was compiled");
+  if (how == Ended::late) {
     return make_error(ErrorKind::timeout,
                       fmt::format("the compiler {} has not finished in {} s", argv[0], compiler_limit_ms / 1000),
                       "simplify the kernel, or name another compiler in RILLE_CXX; on a busy machine try again");
@@ -194,12 +208,24 @@ Result<int> run_compiler(const std::vector<std::string>& argv, const WorkDirecto
 
 bool is_define(const std::string& flag) { return flag.size() > 2 && flag.starts_with("-D"); }
 
-// A confined compiler gets no flag that makes it start a program or load a plug-in.
-Result<> check_flags(const std::string& name, const KernelOptions& options) {
+// What a confined compiler has made is kept in a folder of its own, since another process must never load it.
+KernelFiles files_for(const KernelOptions& options) {
+  if (!options.apart || options.cache.empty()) return KernelFiles(options.cache);
+  return KernelFiles(options.cache + "/apart", apart_cache_bytes_max);
+}
+
+// A confined compiler gets no flag that makes it start a program, load a plug-in, or write many files.
+Result<> check_apart(const std::string& name, const KernelOptions& options) {
+  if (options.constants.size() > apart::symbols_max) {
+    return make_error(ErrorKind::invalid,
+                      fmt::format("kernel {}: {} constants; at most {} under limits", name, options.constants.size(),
+                                  apart::symbols_max),
+                      "set several numbers as one constant that is an array");
+  }
   for (const auto& f : options.flags) {
     bool allowed = false;
     for (const char* begin : {"-D", "-U", "-O", "-f", "-m", "-std=", "-g"}) allowed = allowed || f.starts_with(begin);
-    if (allowed && !f.starts_with("-fplugin")) continue;
+    if (allowed && !f.starts_with("-fplugin") && !f.starts_with("-fdump")) continue;
     return make_error(ErrorKind::denied,
                       fmt::format("kernel {}: the option {} is not for kernels under limits", name, f),
                       "allowed are options that begin with -D, -U, -O, -f, -m, -g and -std=");
@@ -304,16 +330,17 @@ Result<BuiltLibrary> build_for_cpu(const KernelSource& source, const std::string
         ErrorKind::device, fmt::format("kernel {}: there is no C++ compiler on this machine", name),
         "a compiler is needed for user kernels on the CPU: install g++ or clang++, or name one in RILLE_CXX");
   }
-  if (options.apart) RILLE_CHECK(check_flags(name, options));
-  const std::string included = included_files(source.cpu_text, options);
+  if (options.apart) RILLE_CHECK(check_apart(name, options));
+  RILLE_TRY(const std::string included, included_files(source.cpu_text, options));
   const std::string text = library_text(source, name, options);
   auto flags = compiler_flags(options, !is_clang(compiler));
   if (!included.empty() && !options.folder.empty()) flags.insert(flags.end(), {"-iquote", options.folder});
   const std::string who = identity_of(compiler), cpu = processor();
   const std::string bundle = bundle_folder();
   std::vector<std::string_view> pieces = {"cpu", text, included, who, cpu, shim_key(), bundle.empty() ? "" : "bundle"};
+  if (options.apart) pieces[0] = "apart";
   pieces.insert(pieces.end(), flags.begin(), flags.end());
-  const KernelFiles files(options.cache);
+  const KernelFiles files = files_for(options);
   BuiltLibrary built;
   built.key = kernel_key(pieces);
   const std::string file = built.key + ".so";
@@ -324,11 +351,12 @@ Result<BuiltLibrary> build_for_cpu(const KernelSource& source, const std::string
   }
   RILLE_TRY(const auto work, files.work());
   RILLE_TRY(const auto headers, shim_directory(files, work));
-  const std::string input = work.path() + "/kernel.cpp", object = work.path() + "/kernel.o";
-  const std::string library = work.path() + "/kernel.so";
+  const std::string input = work.path() + "/kernel.cpp", made = work.path() + "/made";
+  const std::string object = made + "/kernel.o", library = made + "/kernel.so";
   RILLE_CHECK(write_small_file(input, text));
+  if (::mkdir(made.c_str(), 0700) != 0) return errno_error("cannot make", made, errno);
   std::vector<std::string> front;
-  if (options.apart) { RILLE_TRY(front, confined_compiler(work.path(), {headers, options.folder})); }
+  if (options.apart) { RILLE_TRY(front, confined_compiler(compiler, made, {input, headers, options.folder})); }
   front.push_back(compiler);
   std::vector<std::string> argv = front;
   argv.insert(argv.end(), flags.begin(), flags.end());
@@ -340,10 +368,10 @@ Result<BuiltLibrary> build_for_cpu(const KernelSource& source, const std::string
   link.insert(link.end(), libraries.begin(), libraries.end());
   if (options.checked) argv.insert(argv.end(), {"-c", "-o", object, input});
   else argv.insert(argv.end(), link.begin(), link.end());
-  RILLE_TRY(int status, run_compiler(argv, work, options.apart));
+  RILLE_TRY(int status, run_compiler(argv, work, options.apart, options.stopped));
   if (status == 0 && options.checked) {
     link.insert(link.begin(), front.begin(), front.end());
-    RILLE_TRY(status, run_compiler(link, work, options.apart));
+    RILLE_TRY(status, run_compiler(link, work, options.apart, options.stopped));
   }
   if (status != 0) {
     RILLE_TRY(auto said, read_small_file(log_of(work), 1 << 20));

@@ -5,12 +5,12 @@
 #include <sys/stat.h>
 #include <sys/time.h>
 #include <unistd.h>
-#include <xxhash.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
 
+#include "runtime/core/base/id.hpp"
 #include "runtime/core/base/places.hpp"
 
 namespace rille::device {
@@ -18,13 +18,12 @@ namespace rille::device {
 namespace fs = std::filesystem;
 
 std::string kernel_key(const std::vector<std::string_view>& pieces) {
-  std::string all;
+  Sha256 hash;
   for (const auto piece : pieces) {
-    all += std::to_string(piece.size()) + ":";
-    all += piece;
+    hash.update(std::to_string(piece.size()) + ":");
+    hash.update(piece);
   }
-  const auto hash = XXH3_128bits(all.data(), all.size());
-  return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
+  return to_hex(hash.finish());
 }
 
 Result<WorkDirectory> WorkDirectory::create(const std::string& below) {
@@ -53,8 +52,6 @@ Result<> KernelFiles::put(const std::string& from, const std::string& name) cons
   return success();
 }
 
-void KernelFiles::drop(const std::string& name) const { ::unlink(path_of(name).c_str()); }
-
 Result<WorkDirectory> KernelFiles::work() const {
   if (directory_.empty()) return WorkDirectory::create(fs::temp_directory_path().string());
   std::error_code failed;
@@ -71,19 +68,30 @@ void KernelFiles::make_room() const {
   struct Entry {
     fs::file_time_type used;
     fs::path path;
+    std::uintmax_t bytes;
   };
   std::vector<Entry> entries;
+  std::uintmax_t bytes = 0;
   std::error_code failed;
   for (fs::directory_iterator it(directory_, failed), end; !failed && it != end; it.increment(failed)) {
     std::error_code gone;
     const auto name = it->path().filename().string();
     if (!name.ends_with(".so") && !name.ends_with(".cubin")) continue;
     const auto used = it->last_write_time(gone);
-    if (!gone) entries.push_back({used, it->path()});
+    const auto size = it->file_size(gone);
+    if (gone) continue;
+    entries.push_back({used, it->path(), size});
+    bytes += size;
   }
-  if (entries.size() <= files_max) return;
+  std::size_t files = entries.size();
+  if (files <= files_max && bytes <= bytes_max_) return;
   std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return a.used < b.used; });
-  for (std::size_t i = 0; i < entries.size() - files_max; ++i) fs::remove(entries[i].path, failed);
+  for (const auto& e : entries) {
+    if (files <= files_max && bytes <= bytes_max_) return;
+    fs::remove(e.path, failed);
+    --files;
+    bytes -= e.bytes;
+  }
 }
 
 Result<std::string> read_small_file(const std::string& path, std::size_t bytes_max) {

@@ -1,11 +1,13 @@
 // Compiled kernels on disk, one file per key. A file is written in another directory and renamed into place, so that no
-// reader sees a partial file. The key is a hash of everything that the compiled result depends on. If there are more
-// than files_max files, the least recently used ones are removed.
+// reader sees a partial file. The key is a hash of everything that the compiled result depends on; scripts choose most
+// of that, so it must not have collisions. If there are more files or bytes than allowed, the least recently used files
+// are removed.
 //
 // Without a cache directory (no $HOME) each kernel is compiled again, in a directory below /tmp. Any thread, any
 // process.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,7 +16,7 @@
 
 namespace rille::device {
 
-// Returns 32 hexadecimal digits, a hash of the pieces and of their lengths.
+// Returns 64 hexadecimal digits, the SHA-256 of the pieces and of their lengths.
 std::string kernel_key(const std::vector<std::string_view>& pieces);
 
 // A temporary directory for one compilation, removed with its contents.
@@ -34,7 +36,8 @@ class WorkDirectory {
 class KernelFiles {
  public:
   static constexpr std::size_t files_max = 1000;
-  explicit KernelFiles(std::string directory) : directory_(std::move(directory)) {}
+  explicit KernelFiles(std::string directory, std::uintmax_t bytes_max = UINTMAX_MAX)
+      : directory_(std::move(directory)), bytes_max_(bytes_max) {}
   // The default cache directory: <home>/cache/kernels.
   static std::string default_directory();
 
@@ -42,12 +45,12 @@ class KernelFiles {
   std::string path_of(const std::string& name) const { return directory_ + "/" + name; }
   bool find(const std::string& name) const;  // whether the file exists; marks it as used now
   Result<> put(const std::string& from, const std::string& name) const;  // moves the file `from` into the cache
-  void drop(const std::string& name) const;
   Result<WorkDirectory> work() const;
 
  private:
   void make_room() const;
   std::string directory_;
+  std::uintmax_t bytes_max_;
 };
 
 Result<std::string> read_small_file(const std::string& path, std::size_t bytes_max);

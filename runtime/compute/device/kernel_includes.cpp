@@ -1,6 +1,9 @@
 #include "runtime/compute/device/kernel_includes.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <deque>
 #include <filesystem>
 #include <set>
 #include <vector>
@@ -35,6 +38,9 @@ std::string_view included_by(std::string_view line) {
 class IncludeFinder {
  public:
   explicit IncludeFinder(const KernelOptions& options) {
+    std::error_code failed;
+    if (options.apart) within_ = fs::canonical(options.folder, failed);
+    apart_ = options.apart;
     if (!options.folder.empty()) folders_.push_back(options.folder);
     const auto& flags = options.flags;
     for (std::size_t i = 0; i < flags.size(); ++i) {
@@ -54,9 +60,16 @@ class IncludeFinder {
     }
   }
 
-  std::string run(std::string_view text) {
+  Result<std::string> run(std::string_view text) {
     for (const auto& name : before_) find(name, fs::path("."));
     read(text, {});
+    for (; !found_.empty(); found_.pop_front()) {  // a queue, since a chain of files may be long
+      const auto [path, content] = std::move(found_.front());
+      read(content, path.parent_path());
+      if (!apart_ || out_.size() <= included_bytes_max) continue;
+      return make_error(ErrorKind::invalid, fmt::format("a kernel includes more than {} MB", included_bytes_max >> 20),
+                        "include less");
+    }
     return std::move(out_);
   }
 
@@ -75,24 +88,35 @@ class IncludeFinder {
     for (const auto& folder : folders_) take(fs::path(folder) / name);
   }
 
-  void take(const fs::path& path) {
+  void take(const fs::path& named) {
     std::error_code failed;
+    const fs::path path = apart_ ? fs::canonical(named, failed) : named;  // a file has endless names below /proc
+    if (failed || (apart_ && !lies_within(path))) return;
     if (!fs::is_regular_file(path, failed) || !seen_.insert(path.lexically_normal().string()).second) return;
+    if (apart_ && out_.size() > included_bytes_max) return;
     auto text = read_small_file(path.string(), kernel_source_bytes_max);
     if (!text) return;
     out_ += path.string() + '\0' + *text + '\0';
-    read(*text, path.parent_path());
+    found_.emplace_back(path, std::move(*text));
+  }
+
+  bool lies_within(const fs::path& path) const {
+    return !within_.empty() &&
+           std::mismatch(within_.begin(), within_.end(), path.begin(), path.end()).first == within_.end();
   }
 
   std::vector<std::string> folders_, before_;
+  bool apart_ = false;
+  fs::path within_;  // of a kernel apart: real path of the only folder that counts
   std::set<std::string> seen_;
+  std::deque<std::pair<fs::path, std::string>> found_;  // files whose own includes are still to be read
   std::string out_;
 };
 
 }  // namespace
 
-std::string included_files(std::string_view text, const KernelOptions& options) {
-  if (text.find("include") == text.npos && options.flags.empty()) return {};
+Result<std::string> included_files(std::string_view text, const KernelOptions& options) {
+  if (text.find("include") == text.npos && options.flags.empty()) return std::string();
   return IncludeFinder(options).run(text);
 }
 

@@ -254,7 +254,7 @@ Result<Cubin> build_for_cuda(std::string_view text, const KernelSource& source, 
                              const KernelOptions& options, const std::string& arch) {
   auto flags = flags_of(options, arch);
   const std::string who = nvrtc_identity(), mark = line_mark(options);
-  const std::string included = included_files(text, options);
+  RILLE_TRY(const std::string included, included_files(text, options));
   if (!included.empty() && !options.folder.empty()) flags.push_back("-I" + options.folder);
   std::vector<std::string_view> pieces = {"cuda", typeof_text(), text, included, mark, name, who};
   for (const auto& c : options.constants) pieces.push_back(c.name);

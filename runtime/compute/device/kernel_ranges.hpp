@@ -12,6 +12,9 @@ namespace rille::device {
 
 struct LaunchArgument;
 
+// A checked launch copies each range to where this much address space before and behind it is unused.
+constexpr std::size_t gap_bytes = 64 << 20;
+
 struct ArgumentRange {
   std::byte* from = nullptr;
   std::size_t bytes = 0;

@@ -4,18 +4,36 @@
 
 #include <cstdint>
 #include <ctime>
+#include <memory>
 #include <vector>
 
 namespace rille::device {
 
 class ProcessorClock {
+  struct Others;  // processes that compute for one lane
+
  public:
   static ProcessorClock of_team();  // on the lane
   std::int64_t ns() const;
   int threads() const { return int(clocks_.size()); }
 
+  // While it exists, the clocks of this thread's team count another process as well.
+  class Also {
+   public:
+    // `counted_ns`: how much of the process's time has been counted already.
+    Also(clockid_t process, std::int64_t& counted_ns);
+    ~Also();
+    Also(const Also&) = delete;
+    void look();  // the time of a process that has ended cannot be read: what the last look has found is counted
+
+   private:
+    const std::shared_ptr<Others> others_;
+    std::int64_t& counted_ns_;
+  };
+
  private:
   std::vector<clockid_t> clocks_;
+  std::shared_ptr<Others> others_;
 };
 
 }  // namespace rille::device

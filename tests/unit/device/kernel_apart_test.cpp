@@ -13,8 +13,14 @@
 #include <fstream>
 #include <thread>
 
+#include "runtime/compute/device/apart/confined.hpp"
 #include "runtime/compute/device/apart/kernel_process.hpp"
+#include "runtime/compute/device/apart/messages.hpp"
 #include "runtime/compute/device/kernel_files.hpp"
+#include "runtime/compute/device/kernel_includes.hpp"
+#include "runtime/compute/device/processor_clock.hpp"
+#include "runtime/compute/device/tool_output.hpp"
+#include "runtime/core/base/id.hpp"
 #include "tests/unit/device/kernel_samples.hpp"
 
 namespace rille::device {
@@ -66,9 +72,15 @@ LaunchShape line_of_threads(unsigned blocks, unsigned threads) {
 
 // What a kernel's system calls give, made by code that asks nobody.
 const char* const syscalls = R"x(
+  extern "C" int pthread_create(unsigned long*, const void*, void* (*)(void*), void*);
+  extern "C" int pthread_attr_init(void*);
+  extern "C" int pthread_attr_setstacksize(void*, unsigned long);
+  static void* work(void*) { for (volatile long n = 0;; n = n + 1) {} }
+  static void* wait(void*) { for (;;) asm volatile("syscall" :: "a"(34) : "rcx", "r11", "memory"); }
   static long call(long n, long a = 0, long b = 0, long c = 0, long d = 0, long e = 0) {
-    long r; register long r10 asm("r10") = d; register long r8 asm("r8") = e;
-    asm volatile("syscall" : "=a"(r) : "a"(n), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8) : "rcx", "r11", "memory");
+    register long r9 asm("r9") = 0; long r; register long r10 asm("r10") = d; register long r8 asm("r8") = e;
+    asm volatile("syscall" : "=a"(r) : "a"(n), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+                 : "rcx", "r11", "memory");
     return r;
   }
 )x";
@@ -80,6 +92,24 @@ std::vector<long> answers(const std::string& body, std::size_t n) {
   const auto r = k->run(line_of_threads(1, 1), {of(out)}, said);
   if (!r) FAIL(r.error().summary());
   return out;
+}
+
+Error ended_by(const Kernel& k) {
+  std::string said;
+  const auto r = k.run(line_of_threads(1, 1), {}, said);
+  if (r) FAIL("the kernel has not been ended");
+  return r.error();
+}
+
+// Waits until the process has ended, as long as nobody has waited for it.
+bool gone(pid_t pid) {
+  for (int i = 0; i < 1000; ++i) {
+    std::ifstream stat("/proc/" + std::to_string(pid) + "/stat");
+    const std::string text((std::istreambuf_iterator<char>(stat)), {});
+    if (text.empty() || text.find(") Z ") != text.npos) return true;
+    ::usleep(10'000);
+  }
+  return false;
 }
 
 }  // namespace
@@ -222,6 +252,252 @@ TEST_CASE("a confined compiler reads no file of the user and starts no program",
   std::filesystem::remove(secret);
 }
 
+TEST_CASE("a compiler that takes long is ended with its run, and the programs that it has started", "[unit][apart]") {
+  KernelOptions options;
+  options.cache = apart_cache();
+  options.apart = true;
+  int looks = 0;
+  options.stopped = [&looks] { return ++looks > 5; };
+  const auto k = Kernel::compile(
+      "constexpr unsigned long f(unsigned long n) { unsigned long s = 0; for (; n; --n) s = s * 31 + n; return s; }\n"
+      "template <int N> struct S { static constexpr unsigned long v = f(200000 + N) + S<N - 1>::v; };\n"
+      "template <> struct S<0> { static constexpr unsigned long v = 0; };\n"
+      "__global__ void k(unsigned long long* x) { x[0] = S<800>::v; }",
+      options);
+  REQUIRE_FALSE(k);
+  CHECK(k.error().kind == ErrorKind::cancelled);
+  const auto left = [] {
+    for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+      std::ifstream file(entry.path() / "cmdline");
+      const std::string words((std::istreambuf_iterator<char>(file)), {});
+      if (words.find("cc1plus") != words.npos && words.find(apart_cache()) != words.npos) return true;
+    }
+    return false;
+  };
+  while (left()) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+}
+
+TEST_CASE("a kernel apart takes no memory of any kind beyond its limit", "[unit][apart]") {
+  const auto out = answers(R"x(
+    out[0] = out[1] = 0;
+    for (int i = 0; i < 64 && out[0] >= 0; ++i) out[0] = call(9, 0, 1L << 30, 3, 0x21, -1);  // shared, anonymous
+    for (int i = 0; i < 64 && out[1] >= 0; ++i) {
+      out[1] = call(9, 0, 1L << 30, 3, 0x22, -1);
+      if (out[1] >= 0) call(10, out[1], 1L << 30, 1);  // read-only
+    }
+    out[2] = 1;)x",
+                           3);
+  CHECK(out[0] == -ENOMEM);
+  CHECK(out[1] == -ENOMEM);
+  CHECK(out[2] == 1);
+  const auto k = made_apart(std::string(syscalls) + R"x(__global__ void k() {
+    for (;;) {
+      const long piece = call(9, 0, 1 << 20, 3, 0x21, -1);
+      for (long at = 0; piece > 0 && at < 1 << 20; at += 4096) *(volatile char*)(piece + at) = 1;
+    }
+  })x");
+  const Error e = ended_by(*k);
+  CHECK(e.kind == ErrorKind::quota);
+  CHECK(e.message.find("more than 1 GiB of memory") != std::string::npos);
+}
+
+TEST_CASE("a checked kernel has room around the copies of many arguments", "[unit][apart]") {
+  std::string parameters;
+  std::vector<std::vector<int>> tensors(16, std::vector<int>(1024));
+  std::vector<LaunchArgument> arguments;
+  for (auto& t : tensors) {
+    parameters += (parameters.empty() ? "int* p" : ", int* p") + std::to_string(arguments.size());
+    arguments.push_back(of(t));
+  }
+  const auto k = made_apart("__global__ void k(" + parameters + ") { p15[1023] = 5; }", true);
+  std::string said;
+  REQUIRE(k->run(line_of_threads(1, 1), arguments, said).ok());
+  CHECK(tensors[15][1023] == 5);
+}
+
+TEST_CASE("a kernel apart that starts threads without end is ended", "[unit][apart]") {
+  const auto k = made_apart(std::string(syscalls) + R"x(__global__ void k() {
+    unsigned long t;
+    long attributes[16];
+    pthread_attr_init(attributes);
+    pthread_attr_setstacksize(attributes, 16384);
+    for (int i = 0; i < 3000; ++i) pthread_create(&t, attributes, wait, 0);
+    for (;;) {}
+  })x");
+  const Error e = ended_by(*k);
+  CHECK(e.kind == ErrorKind::quota);
+  CHECK(e.message.find("threads") != std::string::npos);
+}
+
+TEST_CASE("what a kernel apart leaves computing ends its process", "[unit][apart]") {
+  const auto k = made_apart(std::string(syscalls) + R"x(__global__ void k(int64_t* pid) {
+    unsigned long t;
+    pid[0] = call(39);
+    pthread_create(&t, 0, work, 0);
+  })x");
+  std::vector<long> pid(1);
+  std::string said;
+  REQUIRE(k->run(line_of_threads(1, 1), {of(pid)}, said).ok());
+  CHECK(gone(pid_t(pid[0])));
+  const auto again = k->run(line_of_threads(1, 1), {of(pid)}, said);
+  REQUIRE_FALSE(again.ok());
+  CHECK(again.error().message.find("gone on computing after its launch") != std::string::npos);
+}
+
+TEST_CASE("a lane's clock counts what its kernels apart compute", "[unit][apart]") {
+  const auto k = made_apart(std::string(syscalls) + R"x(__global__ void k(int64_t* ns) {
+    for (volatile int n = 0; n < 50000000; n = n + 1) {}
+    long time[2];
+    call(228, 2, (long)time);  // clock_gettime, of the process
+    ns[0] = time[0] * 1000000000 + time[1];
+  })x");
+  const auto clock = ProcessorClock::of_team();
+  const std::int64_t before = clock.ns();
+  std::vector<long> ns(1);
+  std::string said;
+  for (int i = 0; i < 2; ++i) REQUIRE(k->run(line_of_threads(1, 1), {of(ns)}, said).ok());
+  CHECK(ns[0] > 0);
+  CHECK(clock.ns() - before >= ns[0]);
+}
+
+TEST_CASE("what a confined compiler has made is never loaded into this process", "[unit][apart]") {
+  CHECK(kernel_key({"cpu", "text"}) == sha256_hex("3:cpu4:text"));
+  const char* const source = "__global__ void twin(int* x) { x[0] = 7; }";
+  REQUIRE_FALSE(made_apart(source)->cached());
+  CHECK(made_apart(source)->cached());
+  KernelOptions options;
+  options.cache = apart_cache();
+  options.file = "test.lua";
+  options.line = 10;
+  const auto here = Kernel::compile(source, options);
+  REQUIRE(here.ok());
+  CHECK_FALSE((*here)->cached());
+  for (const auto& e : std::filesystem::directory_iterator(apart_cache() + "/apart"))
+    CHECK_FALSE(std::filesystem::exists(apart_cache() + "/" + e.path().filename().string()) ==
+                (e.path().extension() == ".so"));
+}
+
+TEST_CASE("a process that describes itself wrongly does not end this one", "[unit][apart]") {
+  KernelOptions options;
+  options.cache = apart_cache();
+  options.apart = true;
+  options.defines = {{"SIZE", std::to_string(sizeof(apart::Loaded))}};
+  options.constants = {{"c", {1}}};
+  const std::string says = std::string(syscalls) + "static unsigned message[SIZE / 4];\n";
+  const auto none = Kernel::compile(says + R"x(
+    __attribute__((constructor)) static void lie() { call(44, 3, (long)message, SIZE, 0x4000); for (;;) call(34); }
+    __constant__ float c;
+    __global__ void k(float* x) { x[0] = c; })x",
+                                    options);
+  REQUIRE_FALSE(none.ok());
+  CHECK(none.error().kind == ErrorKind::integrity);
+
+  options.constants.clear();
+  std::string many;
+  for (int i = 0; i < 300; ++i) {
+    options.constants.push_back({"c" + std::to_string(i), {1}});
+    many += "__constant__ float c" + std::to_string(i) + ";\n";
+  }
+  const auto long_list = Kernel::compile(many + "__global__ void k(float* x) { x[0] = c1; }", options);
+  REQUIRE_FALSE(long_list.ok());
+  CHECK(long_list.error().message.find("300 constants; at most 256") != std::string::npos);
+
+  options.constants.clear();
+  options.defines = {{"SIZE", std::to_string(sizeof(apart::Ran))}};
+  const auto k = Kernel::compile(says + R"x(
+    __global__ void k() { message[2] = 1; call(44, 3, (long)message, SIZE, 0x4000); for (;;) {} })x",
+                                 options);
+  REQUIRE(k.ok());
+  std::string said;
+  const auto r = (*k)->run(line_of_threads(1, 1), {}, said);
+  REQUIRE_FALSE(r.ok());
+  CHECK(r.error().kind == ErrorKind::integrity);
+}
+
+TEST_CASE("a program that reads a kernel's library reads no other file and reaches nobody", "[unit][apart]") {
+  const std::string library = apart_cache() + "/library", other = apart_cache() + "/other";
+  std::ofstream(library) << "debug information";
+  std::ofstream(other) << "secret";
+  const auto shown = [&](const std::string& file) {
+    Spawn what;
+    what.argv = *confined_reader(library);
+    what.argv.insert(what.argv.end(), {"/bin/cat", file});
+    return output_of(std::move(what), 1);
+  };
+  CHECK(shown(library) == "debug information");
+  CHECK(shown(other) == "");
+  CHECK(shown("/etc/passwd") == "");
+  const auto tried = [&](const std::string& command) {
+    Spawn what;
+    what.argv = *confined_reader(library);
+    what.argv.insert(what.argv.end(), {"/bin/bash", "-c", command + " && echo reached; echo end"});
+    return output_of(std::move(what), 1);
+  };
+  CHECK(tried("true") == "reached\nend\n");
+  CHECK(tried("kill -0 " + std::to_string(::getpid())) == "end\n");
+  CHECK(tried("exec 3<>/dev/udp/127.0.0.1/9").find("reached") == std::string::npos);
+  Spawn endless;
+  endless.argv = {"/bin/sleep", "1000"};
+  CHECK(output_of(std::move(endless), 1, [] { return true; }) == "");
+}
+
+TEST_CASE("a confined compiler reads of the system what it needs, and writes no large file", "[unit][apart]") {
+  for (const auto& e : std::filesystem::recursive_directory_iterator(
+           "/usr/share", std::filesystem::directory_options::skip_permission_denied)) {
+    if (e.is_symlink() || !e.is_regular_file()) continue;
+    CAPTURE(e.path().string());
+    CHECK_FALSE(compile_apart("asm(\".incbin \\\"" + e.path().string() + "\\\"\");\n__global__ void k() {}").ok());
+    break;
+  }
+  CHECK(compile_apart("#include <vector>\n#include <omp.h>\n__global__ void k() {}").ok());
+  CHECK_FALSE(
+      compile_apart("asm(\".section .rodata\\n.fill 100000000,1,65\\n.previous\");\n__global__ void k() {}").ok());
+}
+
+TEST_CASE("what a confined kernel includes is sought in its folder alone, each file once", "[unit][apart]") {
+  const std::string folder = apart_cache() + "/source", outside = apart_cache() + "/outside.h";
+  std::filesystem::create_directories(folder + "/sub");
+  std::ofstream(outside) << "// outside";
+  std::ofstream(folder + "/a.h") << "#include \"sub/b.h\"\n";
+  std::ofstream(folder + "/sub/b.h") << "#include \"../a.h\"\n#include \"../../outside.h\"\n// b";
+  std::filesystem::create_symlink(outside, folder + "/link.h");
+  KernelOptions options;
+  options.apart = true;
+  options.folder = folder;
+  const std::string again = "/proc/self/root" + folder + "/a.h";
+  const auto found = included_files(
+      "#include \"a.h\"\n#include \"" + again + "\"\n#include \"link.h\"\n#include \"" + outside + "\"\n", options);
+  REQUIRE(found.ok());
+  CHECK(found->find("// b") != std::string::npos);
+  CHECK(found->find("#include \"sub/b.h\"") == found->rfind("#include \"sub/b.h\""));
+  CHECK(found->find("// outside") == std::string::npos);
+  std::string text;
+  for (int i = 0; i < 18; ++i) {
+    const std::string name = std::to_string(i) + ".h";
+    std::ofstream(folder + "/" + name) << std::string(1 << 20, ' ');
+    text += "#include \"" + name + "\"\n";
+  }
+  const auto large = included_files(text, options);
+  REQUIRE_FALSE(large.ok());
+  CHECK(large.error().message.find("more than 16 MB") != std::string::npos);
+}
+
+TEST_CASE("a cache with a limit of bytes drops the files that were used least recently", "[unit][apart]") {
+  const KernelFiles files(apart_cache() + "/limited", 250);
+  const auto work = files.work();
+  REQUIRE(work.ok());
+  for (const char* name : {"a.so", "b.so", "c.so"}) {
+    std::ofstream(work->path() + "/made") << std::string(100, 'x');
+    REQUIRE(files.put(work->path() + "/made", name).ok());
+    std::filesystem::last_write_time(files.path_of(name),
+                                     std::filesystem::file_time_type::clock::now() - std::chrono::hours('d' - name[0]));
+  }
+  REQUIRE(files.put(files.path_of("c.so"), "c.so").ok());
+  CHECK_FALSE(files.find("a.so"));
+  CHECK(files.find("b.so"));
+  CHECK(files.find("c.so"));
+}
+
 TEST_CASE("a runner that is killed leaves no kernel's process", "[unit][apart]") {
   const auto pid_of = made_apart(std::string(syscalls) + "__global__ void k(int64_t* out) { out[0] = call(39); }");
   std::vector<long> warm(1);
@@ -241,14 +517,7 @@ TEST_CASE("a runner that is killed leaves no kernel's process", "[unit][apart]")
   CHECK(::kill(pid_t(pid), 0) == 0);
   ::kill(runner, SIGKILL);
   REQUIRE(::waitpid(runner, nullptr, 0) == runner);
-  bool gone = false;
-  for (int i = 0; i < 500 && !gone; ++i) {
-    std::ifstream stat("/proc/" + std::to_string(pid) + "/stat");
-    std::string text((std::istreambuf_iterator<char>(stat)), {});
-    gone = text.empty() || text.find(") Z ") != text.npos;
-    ::usleep(10'000);
-  }
-  CHECK(gone);
+  CHECK(gone(pid_t(pid)));
 }
 
 }  // namespace rille::device

@@ -514,7 +514,7 @@ TEST_CASE("a torn file in the cache is compiled anew", "[unit][kernel]") {
   constexpr const char* source = "__global__ void torn(int* x) { x[0] = 41 + 1; }";
   made(source);
   int torn = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(cache())) {
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(cache())) {
     if (entry.path().extension() != ".so") continue;
     auto text = read_small_file(entry.path().string(), 1 << 24);
     if (text->find("_Z4tornPi") == std::string::npos && text->find("torn") == std::string::npos) continue;

@@ -55,7 +55,9 @@ bool limit(int what, std::int64_t value) {
 }  // namespace
 
 Result<> confine(const Confinement& what) {
-  bool limited = limit(RLIMIT_CORE, 0) && limit(RLIMIT_DATA, what.memory_bytes);
+  bool limited = limit(RLIMIT_CORE, 0) && limit(RLIMIT_FSIZE, what.file_bytes);
+  if (what.memory_bytes) limited = limited && limit(RLIMIT_DATA, what.memory_bytes);
+  if (what.address_bytes) limited = limited && limit(RLIMIT_AS, what.address_bytes);
   if (what.processor_s) limited = limited && limit(RLIMIT_CPU, what.processor_s);
   if (!limited) return unable("setrlimit");
   if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return unable("no_new_privs");
@@ -71,6 +73,31 @@ Result<> confine(const Confinement& what) {
   ::close(ruleset);
   return success();
 }
+
+namespace {
+
+using Filter = std::vector<sock_filter>;
+
+const sock_filter yes BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+
+sock_filter no(int error) { return BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | unsigned(error)); }
+sock_filter read_word(std::size_t at) { return BPF_STMT(BPF_LD | BPF_W | BPF_ABS, unsigned(at)); }
+sock_filter unless(unsigned value, unsigned char skip) { return BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, 0, skip); }
+std::size_t argument(int i) { return offsetof(seccomp_data, args) + 8 * unsigned(i); }
+
+// What follows sees the number of a call of this architecture.
+Filter begin_filter() {
+  return {read_word(offsetof(seccomp_data, arch)), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AUDIT_ARCH_X86_64, 1, 0),
+          BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS), read_word(offsetof(seccomp_data, nr))};
+}
+
+Result<> install(Filter f) {
+  const sock_fprog program{static_cast<unsigned short>(f.size()), f.data()};
+  if (::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) != 0) return unable("seccomp");
+  return success();
+}
+
+}  // namespace
 
 Result<> drop_system_calls() {
   static constexpr int allowed[] = {
@@ -109,17 +136,7 @@ Result<> drop_system_calls() {
       SYS_exit_group,
       SYS_set_tid_address,
   };
-  constexpr auto number = offsetof(seccomp_data, nr), arch = offsetof(seccomp_data, arch);
-  const auto argument = [](int i) { return std::uint32_t(offsetof(seccomp_data, args) + 8 * unsigned(i)); };
-  const auto no = [](int error) { return sock_filter BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | unsigned(error)); };
-  const sock_filter yes BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
-  const auto read_word = [](std::size_t at) { return sock_filter BPF_STMT(BPF_LD | BPF_W | BPF_ABS, unsigned(at)); };
-  const auto unless = [](unsigned value, unsigned char skip) {
-    return sock_filter BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, 0, skip);
-  };
-  std::vector<sock_filter> f = {read_word(arch), unless(AUDIT_ARCH_X86_64, 1), read_word(number)};
-  f.insert(f.begin() + 2, sock_filter BPF_JUMP(BPF_JMP | BPF_JA, 1, 0, 0));
-  f.insert(f.begin() + 3, sock_filter BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS));
+  Filter f = begin_filter();
   for (const int call : allowed) f.insert(f.end(), {unless(unsigned(call), 1), yes});
   // Threads, no processes. The C library falls back to clone, whose flags can be seen here.
   f.insert(f.end(), {unless(SYS_clone3, 1), no(ENOSYS)});
@@ -133,9 +150,61 @@ Result<> drop_system_calls() {
   f.insert(f.end(), {unless(SYS_prlimit64, 6), read_word(argument(2)), unless(0, 3), read_word(argument(2) + 4),
                      unless(0, 1), yes, no(EPERM)});
   f.push_back(no(EPERM));
-  const sock_fprog program{static_cast<unsigned short>(f.size()), f.data()};
-  if (::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) != 0) return unable("seccomp");
-  return success();
+  return install(std::move(f));
+}
+
+Result<> drop_calls_beyond_files() {
+  static constexpr int denied[] = {
+      SYS_socket,
+      SYS_socketpair,
+      SYS_kill,
+      SYS_tkill,
+      SYS_tgkill,
+      SYS_rt_sigqueueinfo,
+      SYS_ptrace,
+      SYS_kcmp,
+      SYS_process_vm_readv,
+      SYS_pidfd_open,
+      SYS_setpriority,
+      SYS_process_vm_writev,
+      SYS_sched_setparam,
+      SYS_sched_setattr,
+      SYS_sched_setscheduler,
+      SYS_ioprio_set,
+      SYS_migrate_pages,
+      SYS_sched_setaffinity,
+      SYS_move_pages,
+      SYS_io_uring_setup,
+      SYS_perf_event_open,
+      SYS_bpf,
+      SYS_keyctl,
+      SYS_add_key,
+      SYS_request_key,
+      SYS_shmget,
+      SYS_semget,
+      SYS_msgget,
+      SYS_mq_open,
+      SYS_unshare,
+      SYS_setns,
+      SYS_init_module,
+      SYS_finit_module,
+      SYS_kexec_load,
+      SYS_reboot,
+      SYS_settimeofday,
+      SYS_clock_settime,
+      SYS_clock_adjtime,
+      SYS_adjtimex,
+      SYS_sethostname,
+      SYS_swapon,
+      SYS_swapoff,
+  };
+  constexpr unsigned other_abi = 0x40000000;  // x32 has numbers of its own
+  Filter f = begin_filter();
+  f.insert(f.end(), {BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, other_abi, 0, 1), no(EPERM)});
+  for (const int call : denied) f.insert(f.end(), {unless(unsigned(call), 1), no(EPERM)});
+  // Limits of this process alone.
+  f.insert(f.end(), {unless(SYS_prlimit64, 4), read_word(argument(0)), unless(0, 1), yes, no(EPERM), yes});
+  return install(std::move(f));
 }
 
 }  // namespace rille::device::apart

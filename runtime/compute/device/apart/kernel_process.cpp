@@ -1,12 +1,11 @@
 #include "runtime/compute/device/apart/kernel_process.hpp"
 
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
-#include <signal.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,20 +13,15 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
-#include <climits>
-#include <condition_variable>
 #include <cstdlib>
 #include <cstring>
-#include <mutex>
-#include <optional>
-#include <string_view>
-#include <thread>
 
+#include "runtime/compute/device/apart/confined.hpp"
+#include "runtime/compute/device/apart/kernel_child.hpp"
 #include "runtime/compute/device/apart/messages.hpp"
 #include "runtime/compute/device/kernel_ranges.hpp"
+#include "runtime/compute/device/processor_clock.hpp"
 #include "runtime/core/loop/spawn.hpp"
-
-extern char** environ;
 
 namespace rille::device {
 
@@ -38,39 +32,36 @@ constexpr std::size_t page_bytes = 4096;
 
 std::atomic<int> processes{0};
 
-std::string folder_of(std::string path) {
-  const auto slash = path.rfind('/');
-  return slash == path.npos ? "." : path.substr(0, slash);
-}
+struct Room {
+  std::int64_t memory_bytes = 0, address_bytes = 0;
+};
 
-std::string own_path() {  // of the library or program that contains this code
-  Dl_info info{};
-  if (::dladdr(reinterpret_cast<const void*>(&own_path), &info) == 0 || !info.dli_fname) return "";
-  char path[PATH_MAX];  // the name may be relative, as LD_LIBRARY_PATH is
-  return ::realpath(info.dli_fname, path) ? path : "";
-}
-
-std::string program_path() {
-  char path[4096];
-  const ssize_t n = ::readlink("/proc/self/exe", path, sizeof path);
-  return std::string(path, n > 0 ? std::size_t(n) : 0);
-}
-
-// Beside the library or the program, or where an installation has it.
-Result<std::string> kernel_program() {
-  for (const auto& path : {own_path(), program_path()}) {
-    for (const char* place : {"", "/../libexec/rille", "/../../libexec/rille"}) {
-      const std::string file = folder_of(path) + place + "/rille-kernel";
-      if (!path.empty() && ::access(file.c_str(), X_OK) == 0) return file;
-    }
+// What a launch takes in the process beside kernel_memory_bytes.
+Room room_for(const apart::Launch& ask, ArgumentRanges& ranges, bool checked) {
+  Room room;
+  room.memory_bytes = std::int64_t(ask.memory_bytes);
+  std::int64_t gaps = 0;
+  for (const auto& r : ranges.list()) {
+    if (!checked) break;
+    room.memory_bytes += std::int64_t(r.bytes);
+    gaps += std::int64_t(2 * gap_bytes);
   }
-  return make_error(ErrorKind::device, "the program rille-kernel, which runs kernels under limits, is not installed",
-                    fmt::format("it belongs into {}, or beside librille", folder_of(program_path())));
+  const std::int64_t threads = ask.cooperative ? std::int64_t(ask.grid[0]) * ask.grid[1] * ask.grid[2] : 0;
+  room.address_bytes = room.memory_bytes + gaps + threads * kernel_thread_bytes;
+  return room;
 }
 
 template <std::size_t n>
 std::string text_of(const char (&from)[n]) {
   return std::string(from, ::strnlen(from, n));
+}
+
+// Whether an answer is one that an honest process may give. The offset is multiplied and negated later.
+bool sound(const apart::Ran& ran, std::size_t parameters) {
+  const auto kind = Violation::Kind(ran.kind);
+  const bool of_argument = kind == Violation::Kind::outside || kind == Violation::Kind::writes_constant;
+  const bool in_range = ran.parameter < parameters && std::abs(ran.offset_bytes / 2) < (std::int64_t{1} << 61);
+  return ran.kind <= unsigned(Violation::Kind::stack) && (!of_argument || in_range);
 }
 
 bool known(const rille_abi::Parameter& p) {
@@ -80,60 +71,15 @@ bool known(const rille_abi::Parameter& p) {
 
 }  // namespace
 
-// The process itself. A thread starts and outlives it, since the system ends it with the thread that started it: so it
-// ends also where this process is killed.
-class KernelProcess::Child {
- public:
-  explicit Child(Spawn what) {
-    thread_ = std::thread([this, what = std::move(what)] { keep(what); });
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return started_; });
-  }
-  ~Child() { end(); }
-
-  const Error* failure() const { return failure_ ? &*failure_ : nullptr; }
-  // Ends the process, if it has not ended by itself. Returns its exit status.
-  int end() {
-    if (!thread_.joinable()) return status_;
-    {
-      const std::lock_guard lock(mutex_);
-      over_ = true;
-    }
-    changed_.notify_all();
-    thread_.join();
-    return status_;
-  }
-
- private:
-  void keep(const Spawn& what) {
-    auto child = spawn(what);
-    std::unique_lock lock(mutex_);
-    if (!child) failure_ = std::move(child).error();
-    started_ = true;
-    changed_.notify_all();
-    if (failure_) return;
-    changed_.wait(lock, [&] { return over_; });
-    ::kill(*child, SIGKILL);
-    while (::waitpid(*child, &status_, 0) < 0 && errno == EINTR) {}
-  }
-
-  std::thread thread_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool started_ = false, over_ = false;
-  int status_ = 0;
-  std::optional<Error> failure_;
-};
-
 Result<std::unique_ptr<KernelProcess>> KernelProcess::start(const std::string& name, const std::string& library,
-                                                            bool checked) {
+                                                            bool checked, std::size_t constants) {
   std::unique_ptr<KernelProcess> p(new KernelProcess(name));
   if (processes.fetch_add(1) >= processes_max) {
     return make_error(ErrorKind::quota,
                       fmt::format("kernel {}: there are {} kernels under limits already", name, processes_max),
                       "make a kernel once and launch it often; those that nothing refers to end");
   }
-  RILLE_CHECK(p->begin(library, checked));
+  RILLE_CHECK(p->begin(library, checked, constants));
   return p;
 }
 
@@ -146,14 +92,17 @@ KernelProcess::~KernelProcess() {
   processes.fetch_sub(1);
 }
 
-Result<> KernelProcess::begin(const std::string& library, bool checked) {
+Result<> KernelProcess::begin(const std::string& library, bool checked, std::size_t constants) {
+  checked_ = checked;
   RILLE_TRY(const std::string program, kernel_program());
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
     return errno_error("cannot make a socket for the kernel", name_, errno);
   socket_ = ends[0];
+  const timeval patience{load_limit_ms / 1000, 0};  // the process may let messages lie
+  ::setsockopt(socket_, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
   memory_ = ::memfd_create("rille-kernel", MFD_CLOEXEC);
-  const int file = ::open(library.c_str(), O_RDONLY | O_CLOEXEC);
+  const int file = ::open(library.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);  // a compiler's work
   Spawn what;
   what.argv = {program, "run", name_, checked ? "checked" : "unchecked"};
   what.without = environment_without({"OMP_NUM_THREADS"});
@@ -163,7 +112,7 @@ Result<> KernelProcess::begin(const std::string& library, bool checked) {
   for (const int standard : {0, 1, 2}) what.files.push_back({nothing, standard});
   what.die_with_us = true;
   const int failed = errno;
-  if (memory_ >= 0 && file >= 0 && nothing >= 0) child_ = std::make_unique<Child>(std::move(what));
+  if (memory_ >= 0 && file >= 0 && nothing >= 0) child_ = std::make_unique<KernelChild>(std::move(what));
   for (const int fd : {ends[1], file, nothing})
     if (fd >= 0) ::close(fd);
   if (!child_) return errno_error("cannot start the process of the kernel", name_, failed);
@@ -182,7 +131,7 @@ Result<> KernelProcess::begin(const std::string& library, bool checked) {
     e.code = text_of(loaded.code);
     return e;
   }
-  bool right = loaded.parameters <= rille_abi::parameters_max && loaded.symbols <= apart::symbols_max;
+  bool right = loaded.parameters <= rille_abi::parameters_max && loaded.symbols == constants;
   for (unsigned i = 0; right && i < loaded.parameters; ++i) {
     parameters_.push_back(loaded.parameter[i]);
     right = known(parameters_.back());
@@ -190,13 +139,17 @@ Result<> KernelProcess::begin(const std::string& library, bool checked) {
   for (unsigned i = 0; right && i < loaded.symbols; ++i) {
     symbols_.push_back({nullptr, nullptr, loaded.symbol[i].bytes, loaded.symbol[i].element});
   }
+  child_->rest();
   if (right) return success();
   return make_error(ErrorKind::integrity, fmt::format("kernel {}: its process describes it wrongly", name_));
 }
 
 Error KernelProcess::ended() {
   const int status = child_ ? child_->end() : 0;
+  const std::string why = child_ ? child_->why() : "";
   child_.reset();
+  if (!why.empty())
+    return make_error(ErrorKind::quota, fmt::format("kernel {}: the process that runs it was ended: {}", name_, why));
   std::string how = "has ended";
   if (WIFSIGNALED(status) && WTERMSIG(status) != SIGKILL) how += fmt::format(" by signal {}", WTERMSIG(status));
   else if (WIFEXITED(status) && WEXITSTATUS(status)) how += fmt::format(" with status {}", WEXITSTATUS(status));
@@ -212,6 +165,7 @@ Result<> KernelProcess::receive(void* message, std::size_t bytes, const std::fun
     const int n = ::poll(&wait, 1, look_every_ms);
     if (n < 0 && errno != EINTR) return errno_error("cannot wait for the kernel", name_, errno);
     if (n > 0) break;
+    child_->look();
     if (!stopped || !stopped()) continue;
     child_.reset();
     return make_error(ErrorKind::cancelled, fmt::format("kernel {}: stopped, with the process that ran it", name_));
@@ -272,6 +226,7 @@ Result<> KernelProcess::run(const LaunchShape& shape, const std::vector<LaunchAr
     ask.argument[i].offset = ranges.copy_of(arguments[i].pointer);
     ask.argument[i].bytes = arguments[i].bytes;
   }
+  const Room room = room_for(ask, ranges, checked_);
   if (::ftruncate(memory_, off_t(ask.memory_bytes)) != 0)
     return errno_error("no memory for the arguments of the kernel", name_, errno);
   for (const auto& r : ranges.list()) {
@@ -281,16 +236,22 @@ Result<> KernelProcess::run(const LaunchShape& shape, const std::vector<LaunchAr
       done += std::size_t(n);
     }
   }
+  child_->launch(room.memory_bytes, room.address_bytes);
+  ProcessorClock::Also clock(child_->clock(), counted_ns_);
   if (::send(socket_, &ask, sizeof ask, MSG_NOSIGNAL) != ssize_t(sizeof ask)) return ended();
   apart::Ran ran;
-  RILLE_CHECK(receive(&ran, sizeof ran, stopped));
+  RILLE_CHECK(receive(&ran, sizeof ran, [&] {
+    clock.look();
+    return stopped && stopped();
+  }));
+  child_->rest();
   for (const auto& r : ranges.list())
     if (r.written) RILLE_CHECK(read_memory(r.copy, r.from, r.bytes));
   report.said.resize(std::min<std::size_t>(ran.said_bytes, said_bytes_max));
   RILLE_CHECK(read_memory(ask.memory_bytes - said_bytes_max, report.said.data(), report.said.size()));
   if (::ftruncate(memory_, 0) != 0) return errno_error("cannot free memory of the kernel", name_, errno);
   report.out_of_memory = ran.out_of_memory != 0;
-  if (ran.kind > unsigned(Violation::Kind::stack) || (ran.kind && ran.parameter >= std::max(parameters_.size(), 1ul)))
+  if (!sound(ran, parameters_.size()))
     return make_error(ErrorKind::integrity, fmt::format("kernel {}: its process reports nonsense", name_));
   Violation& v = report.violation;
   v.kind = Violation::Kind(ran.kind);
@@ -310,24 +271,6 @@ Result<> KernelProcess::run(const LaunchShape& shape, const std::vector<LaunchAr
   v.text = texts.text.c_str();
   if (!texts.file.empty()) v.file = texts.file.c_str();
   return success();
-}
-
-Result<std::vector<std::string>> confined_compiler(const std::string& folder,
-                                                   const std::vector<std::string>& readable) {
-  RILLE_TRY(const std::string program, kernel_program());
-  std::vector<std::string> words = {program, "compile", folder};
-  words.insert(words.end(), readable.begin(), readable.end());
-  words.emplace_back("--");
-  return words;
-}
-
-std::vector<std::string> environment_without(std::initializer_list<std::string_view> kept) {
-  std::vector<std::string> names;
-  for (char** e = environ; e && *e; ++e) {
-    const std::string_view entry(*e), name = entry.substr(0, entry.find('='));
-    if (std::find(kept.begin(), kept.end(), name) == kept.end()) names.emplace_back(name);
-  }
-  return names;
 }
 
 }  // namespace rille::device

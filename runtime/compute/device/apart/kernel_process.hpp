@@ -7,22 +7,23 @@
 #pragma once
 
 #include <functional>
-#include <initializer_list>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "runtime/compute/device/kernel.hpp"
 
 namespace rille::device {
 
+class KernelChild;
+
 class KernelProcess {
  public:
   static constexpr int processes_max = 64;  // in one runner
 
-  static Result<std::unique_ptr<KernelProcess>> start(const std::string& name, const std::string& library,
-                                                      bool checked);
+  // `constants`: how many symbols the library must have, at most symbols_max.
+  static Result<std::unique_ptr<KernelProcess>> start(const std::string& name, const std::string& library, bool checked,
+                                                      std::size_t constants);
   ~KernelProcess();
   KernelProcess(const KernelProcess&) = delete;
   KernelProcess& operator=(const KernelProcess&) = delete;
@@ -38,25 +39,20 @@ class KernelProcess {
                const std::function<bool()>& stopped, RunReport& report, Texts& texts);
 
  private:
-  class Child;
   explicit KernelProcess(std::string name);
-  Result<> begin(const std::string& library, bool checked);
+  Result<> begin(const std::string& library, bool checked, std::size_t constants);
   Result<> read_memory(std::size_t at, void* to, std::size_t bytes) const;
   // Waits for a message of exactly `bytes`.
   Result<> receive(void* message, std::size_t bytes, const std::function<bool()>& stopped);
   Error ended();
 
   const std::string name_;
-  std::unique_ptr<Child> child_;  // null: ended
+  std::unique_ptr<KernelChild> child_;  // null: ended
   int socket_ = -1, memory_ = -1;
+  bool checked_ = false;
+  std::int64_t counted_ns_ = 0;  // of the process's time (ProcessorClock::Also)
   std::vector<rille_abi::Parameter> parameters_;
   std::vector<rille_abi::Symbol> symbols_;
 };
-
-// The command prefix that runs a compiler confined: it can read the system's folders and `readable`, and write below
-// `folder`.
-Result<std::vector<std::string>> confined_compiler(const std::string& folder, const std::vector<std::string>& readable);
-// The names of all variables of this process's environment except `kept`: they are removed for a confined process.
-std::vector<std::string> environment_without(std::initializer_list<std::string_view> kept);
 
 }  // namespace rille::device

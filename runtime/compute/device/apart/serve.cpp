@@ -1,17 +1,21 @@
 #include "runtime/compute/device/apart/serve.hpp"
 
 #include <fcntl.h>
+#include <omp.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <string>
 #include <vector>
 
 #include "runtime/compute/device/apart/confine.hpp"
+#include "runtime/compute/device/apart/kernel_child.hpp"
 #include "runtime/compute/device/apart/messages.hpp"
 #include "runtime/compute/device/kernel.hpp"
 #include "runtime/compute/device/kernel_library.hpp"
@@ -20,8 +24,9 @@ namespace rille::device::apart {
 
 namespace {
 
-constexpr std::int64_t kernel_bytes_max = std::int64_t{1} << 30, compiler_bytes_max = std::int64_t{2} << 30;
-constexpr int compiler_processor_s = 60;
+constexpr std::int64_t compiler_bytes_max = std::int64_t{2} << 30;
+constexpr std::int64_t compiler_file_bytes_max = 64 << 20, reader_bytes_max = std::int64_t{1} << 30;
+constexpr int compiler_processor_s = 60, reader_processor_s = 5;
 
 template <std::size_t n>
 void put_text(char (&to)[n], std::string_view text) {
@@ -43,12 +48,26 @@ Loaded failure(const Error& e) {
   return out;
 }
 
+// The runner raises this limit for each launch (kernel_child.hpp), so that it is not the hard one.
+bool limit_address_space() {
+  long pages = 0;
+  std::FILE* const own = std::fopen("/proc/self/statm", "r");
+  const bool read = own && std::fscanf(own, "%ld", &pages) == 1;
+  if (own) std::fclose(own);
+  rlimit now{};
+  if (!read || ::getrlimit(RLIMIT_AS, &now) != 0) return false;
+  const std::int64_t most =
+      pages * ::sysconf(_SC_PAGESIZE) + kernel_memory_bytes + omp_get_max_threads() * kernel_thread_bytes;
+  now.rlim_cur = std::min(rlim_t(most), now.rlim_max);
+  return ::setrlimit(RLIMIT_AS, &now) == 0;
+}
+
 Result<LoadedLibrary> load_confined(const std::string& name) {
   const std::string library = "/proc/self/fd/" + std::to_string(library_fd);
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // their runtimes need more of the system
   Confinement what;
   what.read = {library};
-  what.memory_bytes = kernel_bytes_max;
+  if (!limit_address_space()) return errno_error("cannot limit the memory of", "a kernel's process", errno);
   RILLE_CHECK(confine(what));
   RILLE_CHECK(drop_system_calls());
 #endif
@@ -138,17 +157,33 @@ int say(const std::string& text) {
   return ::write(2, line.data(), line.size()) < 0 ? 127 : 126;
 }
 
-int compile(char** argv) {
-  Confinement what;
-  what.read = {"/usr", "/lib", "/lib64", "/bin", "/opt", "/nix", "/etc/ld.so.cache", "/etc/alternatives", "/proc/self"};
-  what.write = {argv[0], "/dev/null"};
-  for (++argv; *argv && std::string_view(*argv) != "--"; ++argv) what.read.emplace_back(*argv);
-  if (!*argv || !argv[1]) return say("no compiler is named");
-  what.memory_bytes = compiler_bytes_max;
-  what.processor_s = compiler_processor_s;
-  if (const auto done = confine(what); !done) return say(done.error().message);
+// Becomes the program behind "--"; the words before it name what it may read.
+int become(Confinement what, char** argv) {
+  what.read = {"/usr/bin", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/libexec",     "/lib",
+               "/lib32",   "/lib64",   "/bin",       "/nix/store", "/etc/ld.so.cache", "/dev/null"};
+  for (; *argv && std::string_view(*argv) != "--"; ++argv) what.read.emplace_back(*argv);
+  if (!*argv || !argv[1]) return say("no program is named");
+  auto done = confine(what);
+  if (done) done = drop_calls_beyond_files();
+  if (!done) return say(done.error().message);
   ::execv(argv[1], argv + 1);
   return say("cannot execute " + std::string(argv[1]));
+}
+
+int compile(char** argv) {
+  Confinement what;
+  what.write = {argv[0], "/dev/null"};
+  what.memory_bytes = compiler_bytes_max;
+  what.file_bytes = compiler_file_bytes_max;
+  what.processor_s = compiler_processor_s;
+  return become(std::move(what), argv + 1);
+}
+
+int read(char** argv) {
+  Confinement what;
+  what.address_bytes = reader_bytes_max;
+  what.processor_s = reader_processor_s;
+  return become(std::move(what), argv);
 }
 
 }  // namespace
@@ -157,6 +192,7 @@ int serve(int argc, char** argv) {
   const std::string_view verb = argc > 1 ? argv[1] : "";
   if (verb == "run" && argc == 4) return serve_kernel(argv[2], std::string_view(argv[3]) == "checked");
   if (verb == "compile" && argc > 4) return compile(argv + 2);
+  if (verb == "read" && argc > 4) return read(argv + 2);
   return say("started by Rille for kernels under limits; it has no use of its own");
 }
 
