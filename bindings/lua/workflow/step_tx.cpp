@@ -26,7 +26,9 @@ Result<int> tx_begin(lua_State* L) {
   bool recorded = v.run.mode() == engine::Mode::durable && !v.run.loop().virtual_time();
   store::Transaction::Record record(recorded ? engine::step_token(t.run, t.ticket.key) : "", t.run, t.ticket.key);
   Async<std::shared_ptr<store::Transaction>> begun =
-      store::Transaction::wait_and_begin(v.run.loop(), t.database, std::move(record));
+      store::Transaction::wait_and_begin(v.run.loop(), t.database, std::move(record),
+                                         LuaHost::of(L).options().under_limits ? store::Transaction::Bounded::yes
+                                                                               : store::Transaction::Bounded::no);
   auto keep = [&t](lua_State* l, std::shared_ptr<store::Transaction> transaction) {
     lua_pushboolean(l, transaction->found().has_value());
     if (transaction->found()) push_value(l, *transaction->found());
@@ -50,12 +52,24 @@ Result<Value> read_values(lua_State* L) {
   return Value(std::move(list));
 }
 
+// Ends a statement when the script must end, or when its memory exceeds the limit; `held` is what it uses.
+store::Transaction::Ask ask_limits(lua_State* L, MemoryHeld& held) {
+  return [L, &held](std::int64_t bytes) -> Result<> {
+    // An error of Lua must not pass through SQLite's functions.
+    if (lua_gethook(L)) RILLE_CHECK(protect(L, [](lua_State* l) { LuaHost::of(l).check(l); }));
+    held = MemoryHeld();
+    RILLE_TRY(held, MemoryHeld::take(LuaHost::of(L).options().memory, MemoryUse::Part::results, bytes));
+    return {};
+  };
+}
+
 // db:exec(sql, ...) -> number of rows changed
 Result<int> tx_exec(lua_State* L) {
   Database& db = check_object<Database>(L, 1, "database");
   std::string sql(check_text(L, 2, "statement"));
   RILLE_TRY(Value values, read_values(L));
-  RILLE_TRY(std::int64_t changed, db.transaction->exec(sql, values));
+  MemoryHeld held;
+  RILLE_TRY(std::int64_t changed, db.transaction->exec(sql, values, ask_limits(L, held)));
   push(L, changed);
   return 1;
 }
@@ -65,7 +79,8 @@ Result<int> query(lua_State* L) {
   Database& db = check_object<Database>(L, 1, "database");
   std::string sql(check_text(L, 2, "statement"));
   RILLE_TRY(Value values, read_values(L));
-  RILLE_TRY(Value rows, db.transaction->query(sql, values));
+  MemoryHeld held;
+  RILLE_TRY(Value rows, db.transaction->query(sql, values, ask_limits(L, held)));
   push_value(L, rows);
   return 1;
 }

@@ -84,3 +84,76 @@ TEST_CASE("the journal is no place for a script's tables") {
   REQUIRE_FALSE(t.ok());
   CHECK(t.error().kind == ErrorKind::invalid);
 }
+
+TEST_CASE("a statement that does not end is ended by who asks for it") {
+  TempDir dir;
+  std::string path = dir.file("a.db");
+  make(path);
+  const std::string endless = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x+1 FROM c) SELECT ";
+  std::int64_t most = 0;
+  int asked = 0;
+  const Transaction::Ask ask = [&](std::int64_t bytes) -> Result<> {
+    most = std::max(most, bytes);
+    if (++asked < 1000 && bytes < 1'000'000) return {};
+    return make_error(ErrorKind::timeout, "enough");
+  };
+  for (const std::string what : {"count(*) FROM c WHERE x < 0", "x FROM c"}) {
+    auto t = Transaction::begin(path, record("one"));
+    REQUIRE(t.ok());
+    asked = 0;
+    CHECK((*t)->query(endless + what, Value(), ask).error().message == "enough");
+    asked = 0;
+    CHECK((*t)->exec("INSERT INTO t " + endless + what, Value(), ask).error().message == "enough");
+    CHECK((*t)->commit(Value(), 1).error().kind == ErrorKind::state);  // what it had changed is not left half done
+  }
+  CHECK(most > 10'000);  // the rows are counted
+  CHECK(count(path) == 0);
+}
+
+TEST_CASE("what stands for the table of the steps does not hold up the thread") {
+  TempDir dir;
+  const std::string path = dir.file("a.db");
+  make(path);
+  const std::string endless =
+      "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x+1 FROM c) SELECT count(*) AS token, 1 AS result FROM c";
+  auto t = Transaction::begin(path, record("one"));
+  REQUIRE(t.ok());
+  REQUIRE((*t)->exec("CREATE TRIGGER e AFTER INSERT ON rille_steps BEGIN INSERT INTO t SELECT token FROM (" + endless +
+                         "); END",
+                     Value())
+              .ok());
+  CHECK((*t)->commit(Value(), 1).error().message.find("rille_steps") != std::string::npos);
+  t = Transaction::begin(path, record(""));
+  REQUIRE((*t)->exec("CREATE VIEW rille_steps AS " + endless, Value()).ok());
+  REQUIRE((*t)->commit(Value(), 1).ok());
+  t->reset();
+  CHECK(Transaction::begin(path, record("one")).error().message.find("rille_steps") != std::string::npos);
+}
+
+TEST_CASE("pragmas tell about the database; what changes settings is refused") {
+  TempDir dir;
+  const std::string path = dir.file("a.db");
+  make(path);
+  auto t = Transaction::begin(path, record("one"));
+  REQUIRE(t.ok());
+  for (const char* sql : {"PRAGMA table_info(t)", "PRAGMA user_version=3", "PRAGMA Integrity_Check"})
+    CHECK((*t)->query(sql, Value()).ok());
+  for (const char* name : {"hard_heap_limit=10000", "soft_heap_limit=10000", "journal_mode=OFF", "synchronous=OFF",
+                           "mmap_size=1000000000", "wal_checkpoint", "schema_version=7", "temp_store_directory='/'"}) {
+    const Error e = (*t)->query(std::string("PRAGMA ") + name, Value()).error();
+    CHECK(e.kind == ErrorKind::invalid);
+    CHECK(e.hint.find(std::string(name).substr(0, 8)) != std::string::npos);
+  }
+  CHECK(sqlite3_hard_heap_limit64(-1) == 0);
+  CHECK((*t)->exec("COMMIT", Value()).error().hint.find("the step does that") != std::string::npos);
+}
+
+TEST_CASE("bounded: no function is given long texts") {
+  TempDir dir;
+  const std::string path = dir.file("a.db");
+  make(path);
+  auto t = Transaction::begin(path, record("one"), Transaction::Bounded::yes);
+  REQUIRE(t.ok());
+  CHECK((*t)->query("SELECT length(zeroblob(1000000)) AS n", Value()).ok());
+  CHECK((*t)->query("SELECT length(randomblob(2000000)) AS n", Value()).error().kind == ErrorKind::invalid);
+}
