@@ -4,6 +4,7 @@
 // the body again.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "bindings/lua/workflow/step.hpp"
@@ -17,6 +18,14 @@ struct Database {
   std::shared_ptr<store::Transaction> transaction;
 };
 
+// How long texts and blobs may be under limits: a statement can hold some hundred before it asks for memory.
+int text_bytes_max(const HostOptions& options) {
+  constexpr std::int64_t least = 128 << 10, most = 1 << 20, share = 256;
+  if (!options.under_limits) return 0;
+  const std::int64_t memory = options.memory ? options.memory->limit_bytes() : 0;
+  return static_cast<int>(memory > 0 ? std::clamp(memory / share, least, most) : most);
+}
+
 // tx_begin(ticket) -> whether an earlier process already committed this step, and the result of that commit
 Result<int> tx_begin(lua_State* L) {
   Verb v = begin_verb(L, "step", Verbs::anywhere);
@@ -25,10 +34,8 @@ Result<int> tx_begin(lua_State* L) {
   // run.
   bool recorded = v.run.mode() == engine::Mode::durable && !v.run.loop().virtual_time();
   store::Transaction::Record record(recorded ? engine::step_token(t.run, t.ticket.key) : "", t.run, t.ticket.key);
-  Async<std::shared_ptr<store::Transaction>> begun =
-      store::Transaction::wait_and_begin(v.run.loop(), t.database, std::move(record),
-                                         LuaHost::of(L).options().under_limits ? store::Transaction::Bounded::yes
-                                                                               : store::Transaction::Bounded::no);
+  Async<std::shared_ptr<store::Transaction>> begun = store::Transaction::wait_and_begin(
+      v.run.loop(), t.database, std::move(record), text_bytes_max(LuaHost::of(L).options()));
   auto keep = [&t](lua_State* l, std::shared_ptr<store::Transaction> transaction) {
     lua_pushboolean(l, transaction->found().has_value());
     if (transaction->found()) push_value(l, *transaction->found());

@@ -9,6 +9,8 @@
 #include <utility>
 
 #include "runtime/core/base/base64.hpp"
+#include "runtime/core/store/sql_functions.hpp"
+#include "runtime/core/store/sql_size.hpp"
 
 namespace rille::store {
 
@@ -22,16 +24,18 @@ constexpr const char* own_business =
     "do not begin, commit or roll back yourself, nor attach databases: the step does that";
 constexpr int operations_per_look = 100;
 constexpr int own_looks_max = 100'000;  // for the statements about rille_steps, which take a few operations
-constexpr int bounded_bytes = 1 << 20, bounded_pattern_bytes = 100;
+constexpr int functions_max = 100;
+constexpr double expanded_bytes_max = 1 << 20;
+constexpr std::array quadratic{"json_patch", "unhex"};
 
 // What they tell or change concerns this database or this transaction alone. Others change settings of the connection
 // that the step has made, or of the whole process (hard_heap_limit).
 constexpr std::array pragmas{
-    "application_id", "case_sensitive_like", "collation_list", "data_version",   "defer_foreign_keys",
+    "application_id", "case_sensitive_like", "collation_list",   "data_version", "defer_foreign_keys",
     "encoding",       "foreign_key_check",   "foreign_key_list", "foreign_keys", "freelist_count",
-    "function_list",  "index_info",          "index_list",     "index_xinfo",    "integrity_check",
-    "page_count",     "page_size",           "pragma_list",    "quick_check",    "recursive_triggers",
-    "table_info",     "table_list",          "table_xinfo",    "user_version"};
+    "function_list",  "index_info",          "index_list",       "index_xinfo",  "integrity_check",
+    "page_count",     "page_size",           "pragma_list",      "quick_check",  "recursive_triggers",
+    "table_info",     "table_list",          "table_xinfo",      "user_version"};
 
 struct Statement {
   sqlite3_stmt* s = nullptr;
@@ -58,21 +62,31 @@ Error Transaction::error(std::string_view doing) {
   e.retryable = busy;
   if (busy) e.hint = "another process kept the database locked: try again when that process is done";
   if (primary == SQLITE_FULL) e.hint = "free some space on that disk; this step had no effect";
-  if (primary == SQLITE_AUTH) e.hint = own_business;
-  if (const std::string name = std::exchange(refused_pragma_, {}); primary == SQLITE_AUTH && !name.empty())
-    e.hint = fmt::format("PRAGMA {} is not possible in a step; these are: {}", name, fmt::join(pragmas, ", "));
-  if (primary == SQLITE_TOOBIG) e.hint = "store large values in files, or in pieces";
+  if (!refused_.empty()) e.hint = std::exchange(refused_, {});
+  if (primary == SQLITE_TOOBIG)
+    e.hint = fmt::format("a value may have {} bytes, a statement {}", sqlite3_limit(db_, SQLITE_LIMIT_LENGTH, -1),
+                         sqlite3_limit(db_, SQLITE_LIMIT_SQL_LENGTH, -1));
   return e;
 }
 
 int Transaction::authorize(void* self, int action, const char* first, const char* second, const char*, const char*) {
   auto& t = *static_cast<Transaction*>(self);
   if (!t.guarded_) return SQLITE_OK;
-  if (action == SQLITE_TRANSACTION || action == SQLITE_ATTACH || action == SQLITE_DETACH) return SQLITE_DENY;
-  if (action != SQLITE_PRAGMA) return SQLITE_OK;
-  if (std::any_of(pragmas.begin(), pragmas.end(), [&](const char* name) { return sqlite3_stricmp(first, name) == 0; }))
-    return SQLITE_OK;
-  t.refused_pragma_ = first;
+  if (action == SQLITE_TRANSACTION || action == SQLITE_ATTACH || action == SQLITE_DETACH) {
+    t.refused_ = own_business;
+    return SQLITE_DENY;
+  }
+  const auto same = [](const char* a) { return [a](const char* b) { return sqlite3_stricmp(a, b) == 0; }; };
+  if (action == SQLITE_PRAGMA && std::none_of(pragmas.begin(), pragmas.end(), same(first))) {
+    t.refused_ = fmt::format("PRAGMA {} is not possible in a step; these are: {}", first, fmt::join(pragmas, ", "));
+    return SQLITE_DENY;
+  }
+  if (action != SQLITE_FUNCTION || !t.bounded_) return SQLITE_OK;
+  if (++t.functions_ > functions_max)
+    t.refused_ = fmt::format("under limits a statement may call {} functions: split it", functions_max);
+  else if (std::any_of(quadratic.begin(), quadratic.end(), same(second)))
+    t.refused_ = fmt::format("under limits the function {} is not possible, as nothing can interrupt it", second);
+  else return SQLITE_OK;
   return SQLITE_DENY;
 }
 
@@ -90,15 +104,27 @@ bool Transaction::goes_on() {
   return false;
 }
 
-Result<std::unique_ptr<Transaction>> Transaction::begin(const std::string& path, Record record, Bounded bounded) {
+Result<std::unique_ptr<Transaction>> Transaction::begin(const std::string& path, Record record, Bound text_bytes_max) {
   std::unique_ptr<Transaction> t(new Transaction(path, std::move(record)));
-  RILLE_CHECK(t->open(bounded));
+  RILLE_CHECK(t->open(text_bytes_max));
   RILLE_CHECK(t->look());
   t->guarded_ = true;
   return t;
 }
 
-Result<> Transaction::open(Bounded bounded) {
+void Transaction::bound(Bound text_bytes_max) {
+  bounded_ = true;
+  sqlite3_limit(db_, SQLITE_LIMIT_LENGTH, text_bytes_max);
+  sqlite3_limit(db_, SQLITE_LIMIT_SQL_LENGTH, 128 << 10);
+  sqlite3_limit(db_, SQLITE_LIMIT_COLUMN, 100);
+  sqlite3_limit(db_, SQLITE_LIMIT_EXPR_DEPTH, 100);
+  sqlite3_limit(db_, SQLITE_LIMIT_FUNCTION_ARG, 32);
+  sqlite3_limit(db_, SQLITE_LIMIT_COMPOUND_SELECT, 100);
+  sqlite3_limit(db_, SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 50);
+  add_linear_functions(db_);
+}
+
+Result<> Transaction::open(Bound text_bytes_max) {
   int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
   if (sqlite3_open_v2(path_.c_str(), &db_, flags, nullptr) != SQLITE_OK) return error("begin");
   sqlite3_extended_result_codes(db_, 1);
@@ -106,10 +132,7 @@ Result<> Transaction::open(Bounded bounded) {
   sqlite3_set_authorizer(db_, authorize, this);
   sqlite3_progress_handler(db_, operations_per_look, progress, this);
   sqlite3_db_config(db_, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
-  if (bounded == Bounded::yes) {
-    sqlite3_limit(db_, SQLITE_LIMIT_LENGTH, bounded_bytes);
-    sqlite3_limit(db_, SQLITE_LIMIT_LIKE_PATTERN_LENGTH, bounded_pattern_bytes);
-  }
+  if (text_bytes_max) bound(text_bytes_max);
   // Closing keeps the log of a WAL database: emptying it at each step would cost two fsyncs.
   sqlite3_db_config(db_, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
   RILLE_CHECK(script("PRAGMA synchronous=FULL; PRAGMA fullfsync=ON; PRAGMA foreign_keys=ON; BEGIN IMMEDIATE"));
@@ -138,10 +161,10 @@ Result<> Transaction::look() {
 }
 
 Async<std::shared_ptr<Transaction>> Transaction::wait_and_begin(Loop& loop, std::string path, Record record,
-                                                                Bounded bounded) {
+                                                                Bound text_bytes_max) {
   CancelToken never;
   for (std::int64_t waited_ms = 0;; waited_ms += look_again_ms) {
-    Result<std::unique_ptr<Transaction>> begun = begin(path, record, bounded);
+    Result<std::unique_ptr<Transaction>> begun = begin(path, record, text_bytes_max);
     if (begun) co_return std::shared_ptr<Transaction>(std::move(*begun));
     if (begun.error().kind != ErrorKind::state || waited_ms >= wait_ms_max) co_return begun.error();
     RILLE_CO_CHECK(co_await sleep_for(loop, look_again_ms, never));
@@ -257,6 +280,32 @@ Result<> Transaction::step_all(sqlite3_stmt* statement, Value::Array* rows) {
   return {};
 }
 
+// Compiling is not interrupted either.
+Result<> Transaction::check_size(const std::string& sql) {
+  std::vector<std::pair<std::string, std::string>> schema;
+  Statement each;
+  const char* read =
+      "SELECT iif(type='view', name, ''), sql FROM sqlite_schema WHERE type IN ('view','trigger') UNION ALL "
+      "SELECT iif(type='view', name, ''), sql FROM sqlite_temp_schema WHERE type IN ('view','trigger')";
+  int rc = sqlite3_prepare_v3(db_, read, -1, 0, &each.s, nullptr);
+  while (rc == SQLITE_OK && (rc = sqlite3_step(each.s)) == SQLITE_ROW) {
+    const auto text = [&](int column) {
+      const auto* t = reinterpret_cast<const char*>(sqlite3_column_text(each.s, column));
+      return std::string(t ? t : "");
+    };
+    schema.emplace_back(text(0), text(1));
+    rc = SQLITE_OK;
+  }
+  if (rc != SQLITE_DONE) return error("run the statement");
+  if (const double bytes = expanded_bytes(sql, schema); bytes > expanded_bytes_max)
+    return make_error(ErrorKind::invalid,
+                      fmt::format("with the views, triggers and tables of WITH that it uses, a statement has {:.3g} "
+                                  "bytes; under limits {} are possible: {}",
+                                  bytes, expanded_bytes_max, sql.substr(0, 200)),
+                      "keep intermediate results in a table");
+  return {};
+}
+
 Result<> Transaction::run(const std::string& sql, const Value& values, Value::Array* rows, const Ask& ask) {
   struct Asking {
     Transaction& t;
@@ -267,6 +316,7 @@ Result<> Transaction::run(const std::string& sql, const Value& values, Value::Ar
   const char* rest = sql.c_str();
   const char* end = rest + sql.size();
   int statements = 0;
+  if (bounded_ && guarded_) RILLE_CHECK(check_size(sql));
   while (rest < end) {
     // Stop if a failed statement has rolled back: later statements would each commit alone.
     if (over_ || sqlite3_get_autocommit(db_))
@@ -275,6 +325,7 @@ Result<> Transaction::run(const std::string& sql, const Value& values, Value::Ar
           over_ ? "use `ctx.db` only inside the body of its step" : "it was rolled back by an earlier error");
     Statement statement;
     const char* tail = end;
+    functions_ = 0;
     if (sqlite3_prepare_v3(db_, rest, static_cast<int>(end - rest), 0, &statement.s, &tail) != SQLITE_OK)
       return error("run the statement");
     rest = tail;

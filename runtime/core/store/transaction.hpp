@@ -27,19 +27,19 @@ class Transaction {
     Record(std::string t, std::string r, std::string s) : token(std::move(t)), run(std::move(r)), step(std::move(s)) {}
     std::string token, run, step;
   };
-  // Bounds what one SQL function may do, as it cannot be interrupted: texts and blobs of 1 MB, short patterns of LIKE.
-  enum class Bounded { no, yes };
-  // Asked every few steps of a statement: may it go on, with so many bytes for itself and its rows? An error ends it. The
-  // bytes of the statement itself are those that SQLite uses more, in the whole process, since it began.
+  // Bounds what SQLite does before it asks again, which it does in loops only: texts and blobs of so many bytes, few
+  // functions in a statement, short statements. 0: not bounded.
+  using Bound = int;
+  // Asked every few steps of a statement: may it go on, with so many bytes for itself and its rows? An error ends it.
+  // The bytes of the statement itself are those that SQLite uses more, in the whole process, since it began.
   using Ask = std::function<Result<>(std::int64_t bytes)>;
   // Opens or creates the database file and begins the transaction. Errors: `io` names the path; `state`, retryable:
   // another writer is active; `integrity`: the file is not a database; `invalid`: the file is Rille's own journal, or
   // its table rille_steps is none that a step has made.
-  static Result<std::unique_ptr<Transaction>> begin(const std::string& path, Record record,
-                                                    Bounded bounded = Bounded::no);
+  static Result<std::unique_ptr<Transaction>> begin(const std::string& path, Record record, Bound text_bytes_max = 0);
   // As begin, but tries for 30 s while another writer is active.
   static Async<std::shared_ptr<Transaction>> wait_and_begin(Loop& loop, std::string path, Record record,
-                                                            Bounded bounded = Bounded::no);
+                                                            Bound text_bytes_max = 0);
   ~Transaction();
   Transaction(const Transaction&) = delete;
   Transaction& operator=(const Transaction&) = delete;
@@ -63,10 +63,12 @@ class Transaction {
   static int authorize(void* self, int action, const char*, const char*, const char*, const char*);
   static int progress(void* self);
   bool goes_on();
-  Result<> open(Bounded bounded);
+  Result<> open(Bound text_bytes_max);
+  void bound(Bound text_bytes_max);
   Result<> look();
   Result<> script(const char* sql);
   Result<> run(const std::string& sql, const Value& values, Value::Array* rows, const Ask& ask = {});
+  Result<> check_size(const std::string& sql);
   Result<> step_all(sqlite3_stmt* statement, Value::Array* rows);
   Result<> bind(sqlite3_stmt* statement, const Value& values);
   Result<Value> row(sqlite3_stmt* statement);
@@ -82,7 +84,9 @@ class Transaction {
   std::int64_t rows_bytes_ = 0, memory_before_ = 0;
   int own_looks_ = 0;
   std::optional<Error> ended_;  // why the statement was interrupted
-  std::string refused_pragma_;
+  std::string refused_;         // what authorize() has refused, and a hint
+  bool bounded_ = false;
+  int functions_ = 0;  // in the statement that is compiled
 };
 
 }  // namespace rille::store
