@@ -135,6 +135,7 @@ Result<int> push_batch(lua_State* L, Graph& g, std::int64_t batch, std::int64_t 
 template <class Fill>
 Result<int> push_batch(lua_State* L, const BytesDataset& set, std::int64_t batch, int device, const Fill& fill) {
   const std::int64_t context = set.options().context;
+  RILLE_CHECK(set.check_files());
   Graph& g = lua_isnoneornil(L, device) ? graph(L) : device_graph(L, device, "the device");
   if (set.is_tokens()) return push_batch<std::int32_t>(L, g, batch, context, DType::i32, fill);
   return push_batch<std::uint8_t>(L, g, batch, context, DType::u8, fill);
@@ -162,6 +163,7 @@ Result<int> bytes_validation(lua_State* L) {
 Result<int> bigram(lua_State* L) {
   BytesDataset& set = bytes_self(L);
   constexpr double add = 0.5;
+  RILLE_CHECK(set.check_files());
   RILLE_TRY(double nats, data::bigram_nats_per_byte(set.bytes(data::Split::train), set.bytes(data::Split::validation),
                                                     add, look_at_limits(L)));
   push(L, nats);

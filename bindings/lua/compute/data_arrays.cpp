@@ -2,6 +2,7 @@
 #include "bindings/lua/compute/batch.hpp"
 #include "bindings/lua/compute/snapshot.hpp"
 #include "runtime/compute/data/arrays_dataset.hpp"
+#include "runtime/core/store/pages.hpp"
 #include "runtime/core/store/safetensors.hpp"
 
 namespace rille::lua {
@@ -94,11 +95,13 @@ Result<int> push_rows(lua_State* L, const ArraysDataset& set, std::int64_t batch
   return static_cast<int>(rows.size());
 }
 
+// Counts the rows of a batch before they are gathered, and looks whether the files are still there.
 Result<std::vector<MemoryHeld>> room_for(lua_State* L, const ArraysDataset& set, std::int64_t batch) {
   std::vector<MemoryHeld> held;
   for (std::size_t i = 0; i < set.arrays().size(); ++i) {
     RILLE_TRY(MemoryHeld one, memory_for(L, batch, set.row_shape(i), set.arrays()[i].dtype));
     held.push_back(std::move(one));
+    RILLE_CHECK(store::check_pages(set.arrays()[i].bytes, set.arrays()[i].name));
   }
   return held;
 }

@@ -14,6 +14,7 @@
 #include "runtime/core/base/units.hpp"
 #include "runtime/core/store/file.hpp"
 #include "runtime/core/store/hash.hpp"
+#include "runtime/core/store/pages.hpp"
 
 namespace rille::data {
 
@@ -117,6 +118,7 @@ std::uint64_t held_back(std::uint64_t all, double share) {
 
 struct BytesDataset::Data {
   BytesOptions options;
+  std::string path;
   store::MappedFile map;  // exactly one of map, text and files holds the elements
   std::string text;
   std::vector<TokenFile> files;
@@ -159,7 +161,8 @@ Result<BytesDataset> BytesDataset::open(const std::string& path, const BytesOpti
   } else {
     RILLE_TRY(map, store::MappedFile::open(path));
   }
-  std::unique_ptr<Data> data(new Data{options, std::move(map), std::move(text), {}, {}, {}, {0, 0, 1}, {0, 0, 1}});
+  std::unique_ptr<Data> data(
+      new Data{options, path, std::move(map), std::move(text), {}, {}, {}, {0, 0, 1}, {0, 0, 1}});
   std::string_view all = directory ? std::string_view(data->text) : data->map.view();
   auto context = static_cast<std::size_t>(options.context);
   if (all.size() <= context) return too_short(path, "it", all.size(), options.context, "bytes");
@@ -177,7 +180,7 @@ Result<BytesDataset> BytesDataset::open_tokens(std::vector<TokenFile> training, 
   RILLE_CHECK(check_options(options));
   if (training.empty())
     return make_error(ErrorKind::invalid, "a data set of tokens needs a file", "give the path of a file of token ids");
-  std::unique_ptr<Data> data(new Data{options, {}, {}, {}, {}, {}, {0, 0, 1}, {0, 0, 1}});
+  std::unique_ptr<Data> data(new Data{options, {}, {}, {}, {}, {}, {}, {0, 0, 1}, {0, 0, 1}});
   const std::string path = training[0].path();
   const bool own = !validation.empty();
   const auto files = training.size();
@@ -208,6 +211,11 @@ std::string_view BytesDataset::bytes(Split split) const {
   return is_tokens() ? std::string_view() : std::string_view(data_->segments[0].data + part.first, part.elements);
 }
 std::uint64_t BytesDataset::elements(Split split) const { return data_->part(split).elements; }
+Result<> BytesDataset::check_files() const {
+  RILLE_CHECK(store::check_pages(data_->map.view(), data_->path));
+  for (const TokenFile& file : data_->files) RILLE_CHECK(store::check_pages(file.ids(), file.path()));
+  return success();
+}
 bool BytesDataset::is_tokens() const { return !data_->files.empty(); }
 std::uint64_t BytesDataset::windows(Split split) const { return data_->part(split).windows; }
 const std::string& BytesDataset::digest() const { return data_->digest; }

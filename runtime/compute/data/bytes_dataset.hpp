@@ -53,6 +53,7 @@ class BytesDataset {
   std::string_view bytes(Split split) const;  // valid while this object lives; empty for tokens
   std::uint64_t elements(Split split) const;  // number of bytes or token ids in the part
   bool is_tokens() const;
+  Result<> check_files() const;              // io: a file was truncated, so that reading it would end the process
   std::uint64_t windows(Split split) const;  // number of samples in one epoch; 0: the part is too short
   // identifies the data: XXH3 of the size and the bytes (above 256 MiB, of samples of the bytes)
   const std::string& digest() const;
