@@ -1,6 +1,6 @@
 /* The scripts of the folder hostile/, written by somebody who saw the manual and no code: each wants to pass a limit or
    to reach something. Usage: hostile_files FOLDER [every N | NAME..]. Each runs in a process of its own under 64 MB, a
-   slice of 200 ms and a wall of 2 s, without a grant. Checked for each:
+   slice of 200 ms and a wall of 2 s, without a grant but those of its third line ("-- grants: {..}"). Checked for each:
    - it ends as its second line says ("-- expect: error"), within the wall and a grace, and says nowhere "ESCAPED";
    - the process makes no process, no connection and no file outside its home (system calls that would are caught);
    - memory stays below the limit and 32 MB.
@@ -211,7 +211,7 @@ static void look(const char* text, size_t length, void* out) {
   if (memmem(text, length, "ESCAPED", 7)) ((outcome*)out)->escaped = 1;
 }
 
-static void run_one(const char* path, outcome* out) {
+static void run_one(const char* path, const char* grants, outcome* out) {
   pthread_t thread;
   atomic_int ready = 0;
   CHECK(pthread_create(&thread, NULL, keep_timer, &ready) == 0);
@@ -224,6 +224,7 @@ static void run_one(const char* path, outcome* out) {
   rille_run_options o;
   rille_run_options_init(&o, sizeof o);
   o.memory_bytes = (int64_t)memory_mb << 20, o.slice_ms = 200, o.wall_ms = wall_ms, o.print = look, o.payload = out;
+  if (*grants) o.grants = grants;
   while (!atomic_load(&ready)) sched_yield();
   watch();
   out->before_kb = status_kb("VmRSS");
@@ -308,11 +309,13 @@ static int chosen(const char* name, int index, int argc, char** argv) {
   return 0;
 }
 
-static void expectation(const char* path, char* out) {
+static void header_of(const char* path, char* expected, char* grants) {
   char line[300];
   FILE* file = fopen(path, "r");
   CHECK(file && fgets(line, sizeof line, file) && fgets(line, sizeof line, file));
-  CHECK(sscanf(line, "-- expect: %19s", out) == 1);
+  CHECK(sscanf(line, "-- expect: %19s", expected) == 1);
+  *grants = 0;
+  if (fgets(line, sizeof line, file)) (void)sscanf(line, "-- grants: %299[^\n]", grants);
   fclose(file);
 }
 
@@ -334,9 +337,9 @@ int main(int argc, char** argv) {
   for (int i = 0; i < count; ++i) {
     const char* name = files[i]->d_name;
     if (!strstr(name, ".lua") || !chosen(name, i, argc, argv)) continue;
-    char path[1000], expected[20];
+    char path[1000], expected[20], grants[300];
     snprintf(path, sizeof path, "%s/%s", argv[1], name);
-    expectation(path, expected);
+    header_of(path, expected, grants);
     snprintf(command, sizeof command, "rm -rf %s/* && mkdir %s/scripts && cp %s %s/scripts/", work, work, path, work);
     CHECK(system(command) == 0);
     snprintf(path, sizeof path, "%s/scripts/%s", work, name);
@@ -352,7 +355,7 @@ int main(int argc, char** argv) {
       alarm(60);
       outcome mine;
       memset(&mine, 0, sizeof mine);
-      run_one(path, &mine);
+      run_one(path, grants, &mine);
       CHECK(write(ends[1], &mine, sizeof mine) == sizeof mine);
       _exit(0);
     }

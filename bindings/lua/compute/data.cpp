@@ -1,5 +1,5 @@
 // Data sets of bytes and tokens for rille.data; runtime/compute/data/bytes_dataset.hpp does the work.
-#include "bindings/lua/compute/tensor.hpp"
+#include "bindings/lua/compute/batch.hpp"
 #include "runtime/compute/data/bytes_dataset.hpp"
 #include "runtime/compute/data/token_files.hpp"
 #include "runtime/core/base/places.hpp"
@@ -13,6 +13,7 @@ using data::BytesDataset;
 
 struct BytesHandle {
   BytesDataset set;
+  MemoryHeld held;  // the text of a folder
 };
 
 data::BytesOptions bytes_options(lua_State* L, int index) {
@@ -24,22 +25,28 @@ data::BytesOptions bytes_options(lua_State* L, int index) {
   return options;
 }
 
-Result<int> push_set(lua_State* L, Result<BytesDataset> set) {
+Result<int> push_set(lua_State* L, Result<BytesDataset> set, MemoryHeld held = {}) {
   if (!set) return at_line(L, std::move(set).error());
-  push_object(L, BytesHandle{std::move(*set)});
+  push_object(L, BytesHandle{std::move(*set), std::move(held)});
   return 1;
 }
 
 // bytes(path, {context, seed, split, shuffle}) -> data set
 Result<int> bytes(lua_State* L) {
-  RILLE_TRY(const std::string path, may_read(L, check_text(L, 1, "rille.data.bytes")));
-  return push_set(L, BytesDataset::open(path, bytes_options(L, 2)));
+  RILLE_TRY(const std::string path, may_read(L, check_text(L, 1, "rille.data.bytes"), Grants::Names::tree));
+  MemoryHeld held;
+  const auto room = [&](std::int64_t bytes) -> Result<> {
+    RILLE_TRY(held, MemoryHeld::take(LuaHost::of(L).options().memory, MemoryUse::Part::tensors, bytes));
+    return success();
+  };
+  Result<BytesDataset> set = BytesDataset::open(path, bytes_options(L, 2), look_at_limits(L), room);
+  return push_set(L, std::move(set), std::move(held));
 }
 
-Result<std::vector<data::TokenFile>> open_files(const std::string& path, int width_bytes) {
+Result<std::vector<data::TokenFile>> open_files(lua_State* L, const std::string& path, int width_bytes) {
   std::vector<data::TokenFile> out;
   if (path.empty()) return out;
-  RILLE_TRY(const auto files, data::files_of(path));
+  RILLE_TRY(const auto files, data::files_of(path, look_at_limits(L)));
   for (const std::string& file : files) {
     RILLE_TRY(auto opened, data::TokenFile::open(file, width_bytes));
     out.push_back(std::move(opened));
@@ -73,11 +80,12 @@ Result<int> tokens(lua_State* L) {
   RILLE_TRY(const std::string path, may_read_tokens(L, std::string(check_text(L, 1, "rille.data.tokens"))));
   RILLE_TRY(const std::string other, may_read_tokens(L, std::string(check_text(L, 2, "rille.data.tokens"))));
   const int width = static_cast<int>(option_number(L, 3, "width").value_or(0));
-  auto training = open_files(path, width);
+  auto training = open_files(L, path, width);
   if (!training) return at_line(L, std::move(training).error());
-  auto validation = open_files(other, width);
+  auto validation = open_files(L, other, width);
   if (!validation) return at_line(L, std::move(validation).error());
-  return push_set(L, BytesDataset::open_tokens(std::move(*training), std::move(*validation), bytes_options(L, 3)));
+  return push_set(L, BytesDataset::open_tokens(std::move(*training), std::move(*validation), bytes_options(L, 3),
+                                               look_at_limits(L)));
 }
 
 Async<std::string> tokenize_on_thread(Loop& loop, std::string path, std::string tokenizer, std::string pattern) {
@@ -109,13 +117,15 @@ BytesDataset& bytes_self(lua_State* L) { return check_object<BytesHandle>(L, 1, 
 template <class T, class Fill>
 Result<int> push_batch(lua_State* L, Graph& g, std::int64_t batch, std::int64_t context, DType dtype,
                        const Fill& fill) {
-  std::vector<T> x(static_cast<std::size_t>(batch * context)), y(x.size());
-  fill(x.data(), y.data());
+  RILLE_TRY(const MemoryHeld held, memory_for(L, batch, {2, context}, dtype));
+  const auto count = static_cast<std::size_t>(batch * context);
+  const auto x = std::make_unique_for_overwrite<T[]>(count), y = std::make_unique_for_overwrite<T[]>(count);
+  fill(x.get(), y.get());
   Dims shape;
   shape.push(batch);
   shape.push(context);
-  RILLE_TRY(Tensor tx, tensor::from_bytes(g, shape, dtype, x.data(), x.size() * sizeof(T)));
-  RILLE_TRY(Tensor ty, tensor::from_bytes(g, shape, dtype, y.data(), y.size() * sizeof(T)));
+  RILLE_TRY(Tensor tx, tensor::from_bytes(g, shape, dtype, x.get(), count * sizeof(T)));
+  RILLE_TRY(Tensor ty, tensor::from_bytes(g, shape, dtype, y.get(), count * sizeof(T)));
   push_tensor(L, std::move(tx));
   push_tensor(L, std::move(ty));
   return 2;
@@ -125,6 +135,7 @@ Result<int> push_batch(lua_State* L, Graph& g, std::int64_t batch, std::int64_t 
 template <class Fill>
 Result<int> push_batch(lua_State* L, const BytesDataset& set, std::int64_t batch, int device, const Fill& fill) {
   const std::int64_t context = set.options().context;
+  RILLE_CHECK(set.check_files());
   Graph& g = lua_isnoneornil(L, device) ? graph(L) : device_graph(L, device, "the device");
   if (set.is_tokens()) return push_batch<std::int32_t>(L, g, batch, context, DType::i32, fill);
   return push_batch<std::uint8_t>(L, g, batch, context, DType::u8, fill);
@@ -133,25 +144,28 @@ Result<int> push_batch(lua_State* L, const BytesDataset& set, std::int64_t batch
 // next(batch size, rank, world, device | nil) -> x, y
 Result<int> bytes_next(lua_State* L) {
   BytesDataset& set = bytes_self(L);
-  const std::int64_t batch = check_integer(L, 2, "batch");
-  const auto rank = int(check_integer(L, 3, "rank")), world = int(check_integer(L, 4, "world"));
-  return push_batch(L, set, batch, 5, [&](auto* x, auto* y) { set.next_batch(batch, x, y, rank, world); });
+  RILLE_TRY(const Batch b, next_wanted(L));
+  return push_batch(L, set, b.rows, 5,
+                    [&](auto* x, auto* y) { set.next_batch(b.rows, x, y, b.rank, b.world, look_at_limits(L)); });
 }
 
 // validation(first, batch size, device | nil) -> x, y of `batch` samples from number `first` (from 0) on
 Result<int> bytes_validation(lua_State* L) {
   BytesDataset& set = bytes_self(L);
-  const std::int64_t first = check_integer(L, 2, "first"), batch = check_integer(L, 3, "batch");
+  RILLE_TRY(const Batch b, validation_wanted(L));
   if (set.windows(data::Split::validation) == 0)
     return make_error(ErrorKind::state, "the data set has no validation part, or it is too short for one window",
                       "use more text, a smaller context, or a larger split");
-  const auto fill = [&](auto* x, auto* y) { set.validation_batch(static_cast<std::uint64_t>(first), batch, x, y); };
-  return push_batch(L, set, batch, 4, fill);
+  const auto fill = [&](auto* x, auto* y) { set.validation_batch(b.first, b.rows, x, y, look_at_limits(L)); };
+  return push_batch(L, set, b.rows, 4, fill);
 }
 
 Result<int> bigram(lua_State* L) {
   BytesDataset& set = bytes_self(L);
-  RILLE_TRY(double nats, data::bigram_nats_per_byte(set.bytes(data::Split::train), set.bytes(data::Split::validation)));
+  constexpr double add = 0.5;
+  RILLE_CHECK(set.check_files());
+  RILLE_TRY(double nats, data::bigram_nats_per_byte(set.bytes(data::Split::train), set.bytes(data::Split::validation),
+                                                    add, look_at_limits(L)));
   push(L, nats);
   return 1;
 }

@@ -1,6 +1,8 @@
 // Data sets of arrays for rille.data; runtime/compute/data/arrays_dataset.hpp does the work.
+#include "bindings/lua/compute/batch.hpp"
 #include "bindings/lua/compute/snapshot.hpp"
 #include "runtime/compute/data/arrays_dataset.hpp"
+#include "runtime/core/store/pages.hpp"
 #include "runtime/core/store/safetensors.hpp"
 
 namespace rille::lua {
@@ -73,7 +75,7 @@ Result<int> arrays(lua_State* L) {
   if (lua_type(L, 1) == LUA_TSTRING) list = mapped(L, lua_tostring(L, 1));
   else list = taken(check_object<Snapshot>(L, 1, "arrays"));
   if (!list) return at_line(L, std::move(list).error());
-  auto set = ArraysDataset::create(std::move(*list), o);
+  auto set = ArraysDataset::create(std::move(*list), o, look_at_limits(L));
   if (!set) return at_line(L, std::move(set).error());
   push_object(L, ArraysHandle{std::move(*set)});
   return 1;
@@ -93,36 +95,33 @@ Result<int> push_rows(lua_State* L, const ArraysDataset& set, std::int64_t batch
   return static_cast<int>(rows.size());
 }
 
-// Counts the rows of a batch before they are gathered.
-Result<MemoryHeld> room_for(lua_State* L, const ArraysDataset& set, std::int64_t batch) {
-  constexpr std::int64_t batch_max = 1 << 30;
-  if (batch < 1 || batch > batch_max)
-    return make_error(ErrorKind::invalid, fmt::format("batch = {}: expected 1 to {} rows", batch, batch_max));
-  std::int64_t bytes = 0;
+// Counts the rows of a batch before they are gathered, and looks whether the files are still there.
+Result<std::vector<MemoryHeld>> room_for(lua_State* L, const ArraysDataset& set, std::int64_t batch) {
+  std::vector<MemoryHeld> held;
   for (std::size_t i = 0; i < set.arrays().size(); ++i) {
-    RILLE_TRY(const Dims shape, tensor::make_dims(set.row_shape(i)));
-    bytes += shape.count() * static_cast<std::int64_t>(size_bytes(set.arrays()[i].dtype));
+    RILLE_TRY(MemoryHeld one, memory_for(L, batch, set.row_shape(i), set.arrays()[i].dtype));
+    held.push_back(std::move(one));
+    RILLE_CHECK(store::check_pages(set.arrays()[i].bytes, set.arrays()[i].name));
   }
-  return MemoryHeld::take(graph(L).device()->counted_in(), MemoryUse::Part::tensors, bytes * batch);
+  return held;
 }
 
 Result<int> arrays_next(lua_State* L) {
   ArraysDataset& set = arrays_self(L);
-  const std::int64_t batch = check_integer(L, 2, "batch");
-  RILLE_TRY(const auto held, room_for(L, set, batch));
-  const auto rank = int(check_integer(L, 3, "rank")), world = int(check_integer(L, 4, "world"));
-  return push_rows(L, set, batch, 5, set.next(batch, rank, world));
+  RILLE_TRY(const Batch b, next_wanted(L));
+  RILLE_TRY(const auto held, room_for(L, set, b.rows));
+  return push_rows(L, set, b.rows, 5, set.next(b.rows, b.rank, b.world, look_at_limits(L)));
 }
 
 // validation(first, batch size, device | nil): returns `batch` rows from number `first` (from 0) on
 Result<int> arrays_validation(lua_State* L) {
   ArraysDataset& set = arrays_self(L);
-  const std::int64_t first = check_integer(L, 2, "first"), batch = check_integer(L, 3, "batch");
+  RILLE_TRY(const Batch b, validation_wanted(L));
   if (set.validation_rows() == 0)
     return make_error(ErrorKind::state, "the data set has no validation part",
                       "set aside a part of the rows: split = 0.1");
-  RILLE_TRY(const auto held, room_for(L, set, batch));
-  return push_rows(L, set, batch, 4, set.validation(static_cast<std::uint64_t>(first), batch));
+  RILLE_TRY(const auto held, room_for(L, set, b.rows));
+  return push_rows(L, set, b.rows, 4, set.validation(b.first, b.rows, look_at_limits(L)));
 }
 
 int arrays_info(lua_State* L) {

@@ -4,6 +4,7 @@
 // the body again.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "bindings/lua/workflow/step.hpp"
@@ -17,6 +18,14 @@ struct Database {
   std::shared_ptr<store::Transaction> transaction;
 };
 
+// How long texts and blobs may be under limits: a statement can hold some hundred before it asks for memory.
+int text_bytes_max(const HostOptions& options) {
+  constexpr std::int64_t least = 128 << 10, most = 1 << 20, share = 256;
+  if (!options.under_limits) return 0;
+  const std::int64_t memory = options.memory ? options.memory->limit_bytes() : 0;
+  return static_cast<int>(memory > 0 ? std::clamp(memory / share, least, most) : most);
+}
+
 // tx_begin(ticket) -> whether an earlier process already committed this step, and the result of that commit
 Result<int> tx_begin(lua_State* L) {
   Verb v = begin_verb(L, "step", Verbs::anywhere);
@@ -25,8 +34,8 @@ Result<int> tx_begin(lua_State* L) {
   // run.
   bool recorded = v.run.mode() == engine::Mode::durable && !v.run.loop().virtual_time();
   store::Transaction::Record record(recorded ? engine::step_token(t.run, t.ticket.key) : "", t.run, t.ticket.key);
-  Async<std::shared_ptr<store::Transaction>> begun =
-      store::Transaction::wait_and_begin(v.run.loop(), t.database, std::move(record));
+  Async<std::shared_ptr<store::Transaction>> begun = store::Transaction::wait_and_begin(
+      v.run.loop(), t.database, std::move(record), text_bytes_max(LuaHost::of(L).options()));
   auto keep = [&t](lua_State* l, std::shared_ptr<store::Transaction> transaction) {
     lua_pushboolean(l, transaction->found().has_value());
     if (transaction->found()) push_value(l, *transaction->found());
@@ -50,12 +59,24 @@ Result<Value> read_values(lua_State* L) {
   return Value(std::move(list));
 }
 
+// Ends a statement when the script must end, or when its memory exceeds the limit; `held` is what it uses.
+store::Transaction::Ask ask_limits(lua_State* L, MemoryHeld& held) {
+  return [L, &held](std::int64_t bytes) -> Result<> {
+    // An error of Lua must not pass through SQLite's functions.
+    if (lua_gethook(L)) RILLE_CHECK(protect(L, [](lua_State* l) { LuaHost::of(l).check(l); }));
+    held = MemoryHeld();
+    RILLE_TRY(held, MemoryHeld::take(LuaHost::of(L).options().memory, MemoryUse::Part::results, bytes));
+    return {};
+  };
+}
+
 // db:exec(sql, ...) -> number of rows changed
 Result<int> tx_exec(lua_State* L) {
   Database& db = check_object<Database>(L, 1, "database");
   std::string sql(check_text(L, 2, "statement"));
   RILLE_TRY(Value values, read_values(L));
-  RILLE_TRY(std::int64_t changed, db.transaction->exec(sql, values));
+  MemoryHeld held;
+  RILLE_TRY(std::int64_t changed, db.transaction->exec(sql, values, ask_limits(L, held)));
   push(L, changed);
   return 1;
 }
@@ -65,7 +86,8 @@ Result<int> query(lua_State* L) {
   Database& db = check_object<Database>(L, 1, "database");
   std::string sql(check_text(L, 2, "statement"));
   RILLE_TRY(Value values, read_values(L));
-  RILLE_TRY(Value rows, db.transaction->query(sql, values));
+  MemoryHeld held;
+  RILLE_TRY(Value rows, db.transaction->query(sql, values, ask_limits(L, held)));
   push_value(L, rows);
   return 1;
 }

@@ -9,11 +9,13 @@
 
 #include "runtime/compute/data/cursor.hpp"
 #include "runtime/compute/data/permutation.hpp"
-#include "runtime/core/store/hash.hpp"
 
 namespace rille::data {
 
 namespace {
+
+constexpr std::size_t arrays_max = 1000;
+constexpr std::int64_t padding_max = 1 << 20;
 
 Error bad(std::string message, std::string hint = {}) {
   return make_error(ErrorKind::invalid, "arrays: " + std::move(message), std::move(hint));
@@ -21,19 +23,16 @@ Error bad(std::string message, std::string hint = {}) {
 
 std::string describe(const Array& a) { return fmt::format("'{}' [{}]", a.name, fmt::join(a.shape, ", ")); }
 
-// Adds the array to the hash: all rows if they are small, else some rows spread over the whole array.
-void add_to(store::Hasher& hasher, const Array& a) {
-  constexpr std::size_t whole_bytes_max = 256 << 20, pieces = 2048, piece_bytes = 64 << 10;
+void add_to(store::Hasher& hasher, const Array& a, const Look& look) {
   hasher.update(fmt::format("{}:{}:{};", a.name, name_of(a.dtype), fmt::join(a.shape, ",")));
-  if (a.bytes.size() <= whole_bytes_max) return hasher.update(a.bytes);
-  const std::size_t stride = (a.bytes.size() - piece_bytes) / (pieces - 1);
-  for (std::size_t i = 0; i < pieces; ++i) hasher.update(a.bytes.substr(i * stride, piece_bytes));
+  hash_data(hasher, a.bytes, look);
 }
 
 Result<void> check_images(const Array& a, ArraysOptions& o) {
   if (a.shape.size() != 4)
     return bad(fmt::format("{} is not images: flip, crop and padding need [n, channels, height, width]", describe(a)));
   if (o.padding < 0 || o.crop_height < 0 || o.crop_width < 0) return bad("crop and padding must not be negative");
+  if (o.padding > padding_max) return bad(fmt::format("padding = {}: at most {} are possible", o.padding, padding_max));
   const std::int64_t height = a.shape[2] + 2 * o.padding, width = a.shape[3] + 2 * o.padding;
   if (!o.crop_height) o.crop_height = a.shape[2];
   if (!o.crop_width) o.crop_width = a.shape[3];
@@ -46,10 +45,12 @@ Result<void> check_images(const Array& a, ArraysOptions& o) {
 
 }  // namespace
 
-Result<ArraysDataset> ArraysDataset::create(std::vector<Array> arrays, const ArraysOptions& options) {
+Result<ArraysDataset> ArraysDataset::create(std::vector<Array> arrays, const ArraysOptions& options, const Look& look) {
   ArraysDataset set;
   set.options_ = options;
   if (arrays.empty()) return bad("no array is given", "pass at least one tensor");
+  if (arrays.size() > arrays_max)
+    return bad(fmt::format("{} arrays are given: at most {} are possible", arrays.size(), arrays_max));
   if (!(options.validation >= 0 && options.validation < 1))
     return bad(fmt::format("split = {}: expected a number from 0 to below 1", options.validation));
   store::Hasher hasher;
@@ -58,7 +59,8 @@ Result<ArraysDataset> ArraysDataset::create(std::vector<Array> arrays, const Arr
     if (a.shape[0] != arrays[0].shape[0])
       return bad(fmt::format("{} and {} have different numbers of rows", describe(arrays[0]), describe(a)));
     set.row_bytes_.push_back(a.bytes.size() / static_cast<std::size_t>(a.shape[0]));
-    add_to(hasher, a);
+    add_to(hasher, a, look);
+    if (look) look();
   }
   if (set.changes()) RILLE_CHECK(check_images(arrays[0], set.options_));
   set.all_ = static_cast<std::uint64_t>(arrays[0].shape[0]);
@@ -94,7 +96,8 @@ ArraysDataset::Change ArraysDataset::middle() const {
           (shape[3] + 2 * options_.padding - options_.crop_width) / 2, false};
 }
 
-void ArraysDataset::draw_image(std::uint64_t row, const Change& change, std::vector<std::byte>& into) const {
+void ArraysDataset::draw_image(std::uint64_t row, const Change& change, std::vector<std::byte>& into,
+                               Pace& pace) const {
   const Array& a = arrays_[0];
   const std::int64_t channels = a.shape[1], height = a.shape[2], width = a.shape[3];
   const auto size = size_bytes(a.dtype);
@@ -117,38 +120,55 @@ void ArraysDataset::draw_image(std::uint64_t row, const Change& change, std::vec
         }
       }
       at += static_cast<std::size_t>(options_.crop_width) * size;
+      pace.did(static_cast<std::size_t>(options_.crop_width) * size);
     }
   }
 }
 
-void ArraysDataset::draw(std::uint64_t row, const Change& change, std::vector<std::vector<std::byte>>& into) const {
-  into.resize(arrays_.size());
+// The memory is reserved, so that no more than the batch is used.
+std::vector<std::vector<std::byte>> ArraysDataset::room_for(std::int64_t batch) const {
+  std::vector<std::vector<std::byte>> out(arrays_.size());
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    std::size_t bytes = size_bytes(arrays_[i].dtype);
+    for (const std::int64_t n : row_shape(i)) bytes *= static_cast<std::size_t>(n);
+    out[i].reserve(bytes * static_cast<std::size_t>(batch));
+  }
+  return out;
+}
+
+void ArraysDataset::draw(std::uint64_t row, const Change& change, std::vector<std::vector<std::byte>>& into,
+                         Pace& pace) const {
   for (std::size_t i = 0; i < arrays_.size(); ++i) {
     if (i == 0 && changes()) {
-      draw_image(row, change, into[0]);
+      draw_image(row, change, into[0], pace);
       continue;
     }
     const auto* from = reinterpret_cast<const std::byte*>(arrays_[i].bytes.data()) + row * row_bytes_[i];
     into[i].insert(into[i].end(), from, from + row_bytes_[i]);
+    pace.did(row_bytes_[i]);
   }
 }
 
-std::vector<std::vector<std::byte>> ArraysDataset::next(std::int64_t batch, int rank, int world) {
-  std::vector<std::vector<std::byte>> out;
+std::vector<std::vector<std::byte>> ArraysDataset::next(std::int64_t batch, int rank, int world, const Look& look) {
+  auto out = room_for(batch);
+  Pace pace(look);
   const std::uint64_t first = cursor_ + static_cast<std::uint64_t>(rank * batch);
-  for (std::uint64_t place = first; place < first + static_cast<std::uint64_t>(batch); ++place) {
+  for (std::int64_t i = 0; i < batch; ++i) {
+    const std::uint64_t place = first + static_cast<std::uint64_t>(i);
     const std::uint64_t epoch = place / training_, at = place % training_;
     const std::uint64_t row = options_.shuffle ? Permutation(training_, order_key(options_.seed, epoch))(at) : at;
-    draw(row, change_of(place), out);
+    draw(row, change_of(place), out, pace);
   }
   cursor_ += static_cast<std::uint64_t>(world * batch);
   return out;
 }
 
-std::vector<std::vector<std::byte>> ArraysDataset::validation(std::uint64_t first, std::int64_t batch) const {
-  std::vector<std::vector<std::byte>> out;
-  for (std::uint64_t i = first; i < first + static_cast<std::uint64_t>(batch); ++i)
-    draw(training_ + i % validation_rows(), middle(), out);
+std::vector<std::vector<std::byte>> ArraysDataset::validation(std::uint64_t first, std::int64_t batch,
+                                                              const Look& look) const {
+  auto out = room_for(batch);
+  Pace pace(look);
+  for (std::int64_t i = 0; i < batch; ++i)
+    draw(training_ + (first + static_cast<std::uint64_t>(i)) % validation_rows(), middle(), out, pace);
   return out;
 }
 

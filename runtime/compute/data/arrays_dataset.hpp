@@ -10,7 +10,7 @@
 //
 // Reading is const and any thread may do it; next() moves the cursor, so only one thread may call it. Errors: invalid
 // (no rows, arrays of different lengths, an array that is not images, bad options), state (the saved state is from
-// other data).
+// other data). What takes long asks `look` now and then (pace.hpp).
 #pragma once
 
 #include <cstdint>
@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "kernels/dtype.hpp"
+#include "runtime/compute/data/pace.hpp"
 #include "runtime/core/base/result.hpp"
 #include "runtime/core/base/value.hpp"
 
@@ -42,7 +43,7 @@ struct ArraysOptions {
 
 class ArraysDataset {
  public:
-  static Result<ArraysDataset> create(std::vector<Array> arrays, const ArraysOptions& options);
+  static Result<ArraysDataset> create(std::vector<Array> arrays, const ArraysOptions& options, const Look& look = {});
 
   std::uint64_t rows() const { return training_; }  // training rows
   std::uint64_t validation_rows() const { return all_ - training_; }
@@ -52,10 +53,10 @@ class ArraysDataset {
   std::vector<std::int64_t> row_shape(std::size_t array) const;
   // Returns the next `batch` training rows of this rank: one byte string per array. Row number = cursor + rank *
   // batch + i; the cursor advances by world * batch.
-  std::vector<std::vector<std::byte>> next(std::int64_t batch, int rank = 0, int world = 1);
+  std::vector<std::vector<std::byte>> next(std::int64_t batch, int rank = 0, int world = 1, const Look& look = {});
   // Returns validation rows first .. first + batch - 1, continuing with row 0 after the last; validation_rows() must
   // not be 0.
-  std::vector<std::vector<std::byte>> validation(std::uint64_t first, std::int64_t batch) const;
+  std::vector<std::vector<std::byte>> validation(std::uint64_t first, std::int64_t batch, const Look& look = {}) const;
 
   std::uint64_t cursor() const { return cursor_; }
   std::uint64_t epoch() const { return cursor_ / training_; }
@@ -70,8 +71,9 @@ class ArraysDataset {
   };  // top, left: the crop's corner in the padded image
   Change change_of(std::uint64_t position) const;
   Change middle() const;
-  void draw(std::uint64_t row, const Change& change, std::vector<std::vector<std::byte>>& into) const;
-  void draw_image(std::uint64_t row, const Change& change, std::vector<std::byte>& into) const;
+  std::vector<std::vector<std::byte>> room_for(std::int64_t batch) const;
+  void draw(std::uint64_t row, const Change& change, std::vector<std::vector<std::byte>>& into, Pace& pace) const;
+  void draw_image(std::uint64_t row, const Change& change, std::vector<std::byte>& into, Pace& pace) const;
   Value identity() const;
   bool changes() const { return options_.flip || options_.padding || options_.crop_height || options_.crop_width; }
 

@@ -14,6 +14,7 @@
 #include "runtime/core/base/units.hpp"
 #include "runtime/core/store/file.hpp"
 #include "runtime/core/store/hash.hpp"
+#include "runtime/core/store/pages.hpp"
 
 namespace rille::data {
 
@@ -33,32 +34,36 @@ Error too_short(const std::string& path, std::string_view part, std::uint64_t si
                     "use more text, a smaller context, or a smaller validation share");
 }
 
-Result<std::string> read_directory(const std::string& path) {
-  RILLE_TRY(auto files, files_of(path));
-  std::string out;
+Result<std::string> read_directory(const std::string& path, const Look& look, const BytesDataset::Room& room) {
+  RILLE_TRY(auto files, files_of(path, look));
+  std::int64_t bytes = 0;
   for (const std::string& file : files) {
-    RILLE_TRY(auto map, store::MappedFile::open(file));
-    if (static_cast<std::int64_t>(out.size() + map.size()) > directory_bytes_max)
+    std::error_code failed;
+    bytes += static_cast<std::int64_t>(std::min<std::uintmax_t>(fs::file_size(file, failed), directory_bytes_max + 1));
+    if (bytes > directory_bytes_max)
       return make_error(
           ErrorKind::invalid,
           fmt::format("the files of '{}' exceed the limit of {}", path, format_size_bytes(directory_bytes_max)),
           "join the files into one, which is mapped instead of read into memory");
-    out += map.view();
+  }
+  if (room) RILLE_CHECK(room(bytes));
+  std::string out;
+  out.reserve(static_cast<std::size_t>(bytes));
+  Pace pace(look);
+  for (const std::string& file : files) {
+    RILLE_TRY(auto map, store::MappedFile::open(file));
+    for (std::string_view rest = map.view(); !rest.empty(); rest.remove_prefix(std::min(rest.size(), Pace::bytes))) {
+      out += rest.substr(0, Pace::bytes);
+      pace.did(Pace::bytes);
+    }
   }
   return out;
 }
 
-// Hashes all bytes up to whole_bytes_max; of larger data, `pieces` parts spread over the whole.
-std::string digest_of(std::string_view bytes) {
-  constexpr std::size_t whole_bytes_max = 256 << 20, pieces = 2048, piece_bytes = 64 << 10;
+std::string digest_of(std::string_view bytes, const Look& look) {
   store::Hasher hasher;
   hasher.update(fmt::format("{}:", bytes.size()));
-  if (bytes.size() <= whole_bytes_max) {
-    hasher.update(bytes);
-  } else {
-    std::size_t stride = (bytes.size() - piece_bytes) / (pieces - 1);
-    for (std::size_t i = 0; i < pieces; ++i) hasher.update(bytes.substr(i * stride, piece_bytes));
-  }
+  hash_data(hasher, bytes, look);
   return hasher.finish().xxh3;
 }
 
@@ -113,6 +118,7 @@ std::uint64_t held_back(std::uint64_t all, double share) {
 
 struct BytesDataset::Data {
   BytesOptions options;
+  std::string path;
   store::MappedFile map;  // exactly one of map, text and files holds the elements
   std::string text;
   std::vector<TokenFile> files;
@@ -124,14 +130,16 @@ struct BytesDataset::Data {
   const Section& part(Split split) const { return split == Split::train ? training : validation; }
 
   template <class T>
-  void copy(std::uint64_t first, std::uint64_t count, T* out) const {
+  void copy(std::uint64_t first, std::uint64_t count, T* out, Pace& pace) const {
     auto segment = std::upper_bound(segments.begin(), segments.end(), first,
                                     [](std::uint64_t at, const Segment& s) { return at < s.end; });
-    for (; count > 0; ++segment) {
-      const std::uint64_t here = std::min(count, segment->end - first);
+    while (count > 0) {
+      const std::uint64_t here = std::min({count, segment->end - first, Pace::bytes});
       const char* at = segment->data + (first - segment->first) * static_cast<std::uint64_t>(segment->width);
       for (std::uint64_t i = 0; i < here; ++i, at += segment->width) *out++ = element<T>(at, segment->width);
       first += here, count -= here;
+      if (first == segment->end) ++segment;
+      pace.did(here);
     }
   }
 };
@@ -141,18 +149,20 @@ BytesDataset::BytesDataset(BytesDataset&&) noexcept = default;
 BytesDataset& BytesDataset::operator=(BytesDataset&&) noexcept = default;
 BytesDataset::~BytesDataset() = default;
 
-Result<BytesDataset> BytesDataset::open(const std::string& path, const BytesOptions& options) {
+Result<BytesDataset> BytesDataset::open(const std::string& path, const BytesOptions& options, const Look& look,
+                                        const Room& room) {
   RILLE_CHECK(check_options(options));
   std::error_code failed;
   store::MappedFile map;
   std::string text;
   bool directory = fs::is_directory(path, failed);
   if (directory) {
-    RILLE_TRY(text, read_directory(path));
+    RILLE_TRY(text, read_directory(path, look, room));
   } else {
     RILLE_TRY(map, store::MappedFile::open(path));
   }
-  std::unique_ptr<Data> data(new Data{options, std::move(map), std::move(text), {}, {}, {}, {0, 0, 1}, {0, 0, 1}});
+  std::unique_ptr<Data> data(
+      new Data{options, path, std::move(map), std::move(text), {}, {}, {}, {0, 0, 1}, {0, 0, 1}});
   std::string_view all = directory ? std::string_view(data->text) : data->map.view();
   auto context = static_cast<std::size_t>(options.context);
   if (all.size() <= context) return too_short(path, "it", all.size(), options.context, "bytes");
@@ -161,16 +171,16 @@ Result<BytesDataset> BytesDataset::open(const std::string& path, const BytesOpti
   data->training = Section(0, first, context);
   data->validation = Section(first, last, context);
   if (!data->training.windows) return too_short(path, "its training part", first, options.context, "bytes");
-  data->digest = digest_of(all);
+  data->digest = digest_of(all, look);
   return BytesDataset(std::move(data));
 }
 
 Result<BytesDataset> BytesDataset::open_tokens(std::vector<TokenFile> training, std::vector<TokenFile> validation,
-                                               const BytesOptions& options) {
+                                               const BytesOptions& options, const Look& look) {
   RILLE_CHECK(check_options(options));
   if (training.empty())
     return make_error(ErrorKind::invalid, "a data set of tokens needs a file", "give the path of a file of token ids");
-  std::unique_ptr<Data> data(new Data{options, {}, {}, {}, {}, {}, {0, 0, 1}, {0, 0, 1}});
+  std::unique_ptr<Data> data(new Data{options, {}, {}, {}, {}, {}, {}, {0, 0, 1}, {0, 0, 1}});
   const std::string path = training[0].path();
   const bool own = !validation.empty();
   const auto files = training.size();
@@ -183,7 +193,7 @@ Result<BytesDataset> BytesDataset::open_tokens(std::vector<TokenFile> training, 
     data->segments.push_back({file.ids().data(), file.width_bytes(), all, all + file.count()});
     all += file.count();
     if (i + 1 == files) first = all;
-    hasher.update(fmt::format("{}:{}:{};", i < files ? "t" : "v", file.width_bytes(), digest_of(file.ids())));
+    hasher.update(fmt::format("{}:{}:{};", i < files ? "t" : "v", file.width_bytes(), digest_of(file.ids(), look)));
   }
   if (own) data->options.validation = 0;
   else first -= held_back(all, options.validation);
@@ -201,6 +211,11 @@ std::string_view BytesDataset::bytes(Split split) const {
   return is_tokens() ? std::string_view() : std::string_view(data_->segments[0].data + part.first, part.elements);
 }
 std::uint64_t BytesDataset::elements(Split split) const { return data_->part(split).elements; }
+Result<> BytesDataset::check_files() const {
+  RILLE_CHECK(store::check_pages(data_->map.view(), data_->path));
+  for (const TokenFile& file : data_->files) RILLE_CHECK(store::check_pages(file.ids(), file.path()));
+  return success();
+}
 bool BytesDataset::is_tokens() const { return !data_->files.empty(); }
 std::uint64_t BytesDataset::windows(Split split) const { return data_->part(split).windows; }
 const std::string& BytesDataset::digest() const { return data_->digest; }
@@ -227,33 +242,39 @@ BytesDataset::Sample BytesDataset::sample(Split split, std::uint64_t i) const {
 }
 
 template <class T>
-void BytesDataset::copy_sample(Split split, std::uint64_t i, T* x, T* y) const {
+void BytesDataset::copy_sample(Split split, std::uint64_t i, T* x, T* y, Pace& pace) const {
   const std::uint64_t start = start_of(split, i), context = static_cast<std::uint64_t>(data_->options.context);
-  data_->copy(start, context, x);
-  data_->copy(start + 1, context, y);
+  data_->copy(start, context, x, pace);
+  data_->copy(start + 1, context, y, pace);
 }
 
 template <class T>
-void BytesDataset::next_batch(std::int64_t batch, T* out_x, T* out_y, int rank, int world) {
+void BytesDataset::next_batch(std::int64_t batch, T* out_x, T* out_y, int rank, int world, const Look& look) {
   std::int64_t context = data_->options.context;
   std::uint64_t first = data_->cursor + static_cast<std::uint64_t>(rank * batch);
+  Pace pace(look);
   for (std::int64_t row = 0; row < batch; ++row)
-    copy_sample(Split::train, first + static_cast<std::uint64_t>(row), out_x + row * context, out_y + row * context);
+    copy_sample(Split::train, first + static_cast<std::uint64_t>(row), out_x + row * context, out_y + row * context,
+                pace);
   data_->cursor += static_cast<std::uint64_t>(world * batch);
 }
 
 template <class T>
-void BytesDataset::validation_batch(std::uint64_t first, std::int64_t batch, T* out_x, T* out_y) const {
+void BytesDataset::validation_batch(std::uint64_t first, std::int64_t batch, T* out_x, T* out_y,
+                                    const Look& look) const {
   std::int64_t context = data_->options.context;
+  Pace pace(look);
   for (std::int64_t row = 0; row < batch; ++row)
     copy_sample(Split::validation, first + static_cast<std::uint64_t>(row), out_x + row * context,
-                out_y + row * context);
+                out_y + row * context, pace);
 }
 
-template void BytesDataset::next_batch(std::int64_t, std::uint8_t*, std::uint8_t*, int, int);
-template void BytesDataset::next_batch(std::int64_t, std::int32_t*, std::int32_t*, int, int);
-template void BytesDataset::validation_batch(std::uint64_t, std::int64_t, std::uint8_t*, std::uint8_t*) const;
-template void BytesDataset::validation_batch(std::uint64_t, std::int64_t, std::int32_t*, std::int32_t*) const;
+template void BytesDataset::next_batch(std::int64_t, std::uint8_t*, std::uint8_t*, int, int, const Look&);
+template void BytesDataset::next_batch(std::int64_t, std::int32_t*, std::int32_t*, int, int, const Look&);
+template void BytesDataset::validation_batch(std::uint64_t, std::int64_t, std::uint8_t*, std::uint8_t*,
+                                             const Look&) const;
+template void BytesDataset::validation_batch(std::uint64_t, std::int64_t, std::int32_t*, std::int32_t*,
+                                             const Look&) const;
 
 // The values that determine the sequence of samples. A saved state contains them, to detect a different data set.
 static Value identity(const BytesOptions& options, const std::string& digest) {
@@ -271,7 +292,8 @@ Result<> BytesDataset::restore(const Value& state) {
   return success();
 }
 
-Result<double> bigram_nats_per_byte(std::string_view training, std::string_view validation, double add) {
+Result<double> bigram_nats_per_byte(std::string_view training, std::string_view validation, double add,
+                                    const Look& look) {
   if (training.size() < 2 || validation.size() < 2)
     return make_error(
         ErrorKind::invalid,
@@ -283,13 +305,19 @@ Result<double> bigram_nats_per_byte(std::string_view training, std::string_view 
   auto byte = [](std::string_view s, std::size_t i) {
     return static_cast<std::size_t>(static_cast<unsigned char>(s[i]));
   };
+  const auto look_at = [&](std::size_t i) {
+    if (i % Pace::bytes == 0 && look) look();
+  };
   for (std::size_t i = 1; i < training.size(); ++i) {
+    look_at(i);
     pairs[byte(training, i - 1) * symbols + byte(training, i)] += 1;
     totals[byte(training, i - 1)] += 1;
   }
   double nats = 0;
-  for (std::size_t i = 1; i < validation.size(); ++i)
+  for (std::size_t i = 1; i < validation.size(); ++i) {
+    look_at(i);
     nats -= std::log(pairs[byte(validation, i - 1) * symbols + byte(validation, i)] / totals[byte(validation, i - 1)]);
+  }
   return nats / static_cast<double>(validation.size() - 1);
 }
 

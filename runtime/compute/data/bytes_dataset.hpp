@@ -8,7 +8,7 @@
 // the position is one number, the global sample cursor: it does not depend on the batch size or the number of
 // workers, and sample i is equal everywhere. Reading is const and any thread may do it; next_batch moves the cursor,
 // so only one thread may call it. Errors: io (missing or unreadable), invalid (too short, empty directory, bad
-// option), state (the saved state is from other data).
+// option), state (the saved state is from other data). What takes long asks `look` now and then (pace.hpp).
 #pragma once
 
 #include <cstdint>
@@ -17,6 +17,7 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/compute/data/pace.hpp"
 #include "runtime/compute/data/permutation.hpp"
 #include "runtime/core/base/result.hpp"
 #include "runtime/core/base/value.hpp"
@@ -36,11 +37,14 @@ class TokenFile;
 
 class BytesDataset {
  public:
-  static Result<BytesDataset> open(const std::string& path, const BytesOptions& options);
+  // `room` is asked before the files of a directory are read into memory, which has so many bytes.
+  using Room = std::function<Result<>(std::int64_t bytes)>;
+  static Result<BytesDataset> open(const std::string& path, const BytesOptions& options, const Look& look = {},
+                                   const Room& room = {});
   // Opens token files, concatenated in the given order. With separate validation files, options.validation is
   // ignored.
   static Result<BytesDataset> open_tokens(std::vector<TokenFile> training, std::vector<TokenFile> validation,
-                                          const BytesOptions& options);
+                                          const BytesOptions& options, const Look& look = {});
   BytesDataset(BytesDataset&&) noexcept;
   BytesDataset& operator=(BytesDataset&&) noexcept;
   ~BytesDataset();
@@ -49,6 +53,7 @@ class BytesDataset {
   std::string_view bytes(Split split) const;  // valid while this object lives; empty for tokens
   std::uint64_t elements(Split split) const;  // number of bytes or token ids in the part
   bool is_tokens() const;
+  Result<> check_files() const;              // io: a file was truncated, so that reading it would end the process
   std::uint64_t windows(Split split) const;  // number of samples in one epoch; 0: the part is too short
   // identifies the data: XXH3 of the size and the bytes (above 256 MiB, of samples of the bytes)
   const std::string& digest() const;
@@ -67,10 +72,10 @@ class BytesDataset {
   // y, as uint8 (bytes only) or int32. Sample number = cursor + rank * batch + row; the cursor advances by world *
   // batch.
   template <class T>
-  void next_batch(std::int64_t batch, T* out_x, T* out_y, int rank = 0, int world = 1);
+  void next_batch(std::int64_t batch, T* out_x, T* out_y, int rank = 0, int world = 1, const Look& look = {});
   // Copies validation samples first .. first + batch - 1, continuing with sample 0 after the last.
   template <class T>
-  void validation_batch(std::uint64_t first, std::int64_t batch, T* out_x, T* out_y) const;
+  void validation_batch(std::uint64_t first, std::int64_t batch, T* out_x, T* out_y, const Look& look = {}) const;
 
   std::uint64_t cursor() const;
   void seek(std::uint64_t cursor);
@@ -85,17 +90,20 @@ class BytesDataset {
   explicit BytesDataset(std::unique_ptr<Data> data);
   std::uint64_t start_of(Split split, std::uint64_t i) const;
   template <class T>
-  void copy_sample(Split split, std::uint64_t i, T* x, T* y) const;
+  void copy_sample(Split split, std::uint64_t i, T* x, T* y, Pace& pace) const;
   std::unique_ptr<Data> data_;
 };
 
-extern template void BytesDataset::next_batch(std::int64_t, std::uint8_t*, std::uint8_t*, int, int);
-extern template void BytesDataset::next_batch(std::int64_t, std::int32_t*, std::int32_t*, int, int);
-extern template void BytesDataset::validation_batch(std::uint64_t, std::int64_t, std::uint8_t*, std::uint8_t*) const;
-extern template void BytesDataset::validation_batch(std::uint64_t, std::int64_t, std::int32_t*, std::int32_t*) const;
+extern template void BytesDataset::next_batch(std::int64_t, std::uint8_t*, std::uint8_t*, int, int, const Look&);
+extern template void BytesDataset::next_batch(std::int64_t, std::int32_t*, std::int32_t*, int, int, const Look&);
+extern template void BytesDataset::validation_batch(std::uint64_t, std::int64_t, std::uint8_t*, std::uint8_t*,
+                                                    const Look&) const;
+extern template void BytesDataset::validation_batch(std::uint64_t, std::int64_t, std::int32_t*, std::int32_t*,
+                                                    const Look&) const;
 
 // A baseline for byte models: the mean of -log p(next byte | byte) over `validation`, in nats per byte. p is counted
 // on `training`; `add` is added to each count. invalid: `training` or `validation` has fewer than two bytes.
-Result<double> bigram_nats_per_byte(std::string_view training, std::string_view validation, double add = 0.5);
+Result<double> bigram_nats_per_byte(std::string_view training, std::string_view validation, double add = 0.5,
+                                    const Look& look = {});
 
 }  // namespace rille::data

@@ -16,6 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr int entries_max = 1'000'000;
 constexpr std::size_t header_bytes = 1024;
 constexpr std::int32_t magic_u16 = 20240520, magic_u32 = 20240801;
 constexpr std::size_t piece_bytes = 1 << 20;  // bytes of text that are encoded at a time
@@ -102,12 +103,17 @@ Result<TokenFile> TokenFile::open(const std::string& path, int width_bytes) {
   return file;
 }
 
-Result<std::vector<std::string>> files_of(const std::string& path) {
+Result<std::vector<std::string>> files_of(const std::string& path, const Look& look) {
   std::error_code failed;
   if (!fs::is_directory(path, failed)) return std::vector<std::string>{path};
   std::vector<std::string> files;
   fs::recursive_directory_iterator it(path, failed), end;
-  for (; !failed && it != end; it.increment(failed)) {
+  for (int entries = 1; !failed && it != end; it.increment(failed), ++entries) {
+    if (entries % 1000 == 0 && look) look();
+    if (entries > entries_max)
+      return make_error(ErrorKind::invalid,
+                        fmt::format("the directory '{}' has more than {} entries", path, entries_max),
+                        "name a directory of data only, or join its files");
     const bool hidden = it->path().filename().native().front() == '.';
     if (hidden && it->is_directory(failed)) it.disable_recursion_pending();
     if (!hidden && it->is_regular_file(failed)) files.push_back(it->path());

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/compute/data/pace.hpp"
 #include "runtime/core/base/result.hpp"
 #include "runtime/core/store/file.hpp"
 
@@ -33,8 +34,8 @@ class TokenFile {
 };
 
 // Returns a folder's visible files in sorted order, at any depth; for a file, the file itself. invalid: a folder
-// without files.
-Result<std::vector<std::string>> files_of(const std::string& path);
+// without files, or with more than a million entries.
+Result<std::vector<std::string>> files_of(const std::string& path, const Look& look = {});
 
 // Encodes a text file or a folder's files with the tokenizer at the path `tokenizer` (`pattern` as for
 // Tokenizer::open) into a raw file in `directory`, named by a hash of the inputs, and returns the file's path. An

@@ -1,11 +1,16 @@
 #include "runtime/core/store/transaction.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <utility>
 
 #include "runtime/core/base/base64.hpp"
+#include "runtime/core/store/sql_functions.hpp"
+#include "runtime/core/store/sql_size.hpp"
 
 namespace rille::store {
 
@@ -17,6 +22,20 @@ constexpr int commit_wait_ms = 5'000;  // how long COMMIT waits for readers of a
 
 constexpr const char* own_business =
     "do not begin, commit or roll back yourself, nor attach databases: the step does that";
+constexpr int operations_per_look = 100;
+constexpr int own_looks_max = 100'000;  // for the statements about rille_steps, which take a few operations
+constexpr int functions_max = 100;
+constexpr double expanded_bytes_max = 1 << 20;
+constexpr std::array quadratic{"json_patch", "unhex"};
+
+// What they tell or change concerns this database or this transaction alone. Others change settings of the connection
+// that the step has made, or of the whole process (hard_heap_limit).
+constexpr std::array pragmas{
+    "application_id", "case_sensitive_like", "collation_list",   "data_version", "defer_foreign_keys",
+    "encoding",       "foreign_key_check",   "foreign_key_list", "foreign_keys", "freelist_count",
+    "function_list",  "index_info",          "index_list",       "index_xinfo",  "integrity_check",
+    "page_count",     "page_size",           "pragma_list",      "quick_check",  "recursive_triggers",
+    "table_info",     "table_list",          "table_xinfo",      "user_version"};
 
 struct Statement {
   sqlite3_stmt* s = nullptr;
@@ -27,7 +46,8 @@ struct Statement {
 
 }  // namespace
 
-Error Transaction::error(std::string_view doing) const {
+Error Transaction::error(std::string_view doing) {
+  if (ended_) return *std::exchange(ended_, {});
   int code = sqlite3_extended_errcode(db_), primary = code & 0xff;
   bool users = primary == SQLITE_ERROR || primary == SQLITE_CONSTRAINT || primary == SQLITE_MISMATCH ||
                primary == SQLITE_RANGE || primary == SQLITE_AUTH || primary == SQLITE_TOOBIG;
@@ -42,34 +62,77 @@ Error Transaction::error(std::string_view doing) const {
   e.retryable = busy;
   if (busy) e.hint = "another process kept the database locked: try again when that process is done";
   if (primary == SQLITE_FULL) e.hint = "free some space on that disk; this step had no effect";
-  if (primary == SQLITE_AUTH) e.hint = own_business;
+  if (!refused_.empty()) e.hint = std::exchange(refused_, {});
+  if (primary == SQLITE_TOOBIG)
+    e.hint = fmt::format("a value may have {} bytes, a statement {}", sqlite3_limit(db_, SQLITE_LIMIT_LENGTH, -1),
+                         sqlite3_limit(db_, SQLITE_LIMIT_SQL_LENGTH, -1));
   return e;
 }
 
 int Transaction::authorize(void* self, int action, const char* first, const char* second, const char*, const char*) {
-  if (!static_cast<Transaction*>(self)->guarded_) return SQLITE_OK;
-  if (action == SQLITE_TRANSACTION || action == SQLITE_ATTACH || action == SQLITE_DETACH) return SQLITE_DENY;
-  if (action == SQLITE_PRAGMA && second)
-    for (std::string_view name : {"synchronous", "fullfsync", "journal_mode", "locking_mode", "writable_schema",
-                                  "temp_store_directory", "data_store_directory"})
-      if (sqlite3_stricmp(first, name.data()) == 0) return SQLITE_DENY;
-  return SQLITE_OK;
+  auto& t = *static_cast<Transaction*>(self);
+  if (!t.guarded_) return SQLITE_OK;
+  if (action == SQLITE_TRANSACTION || action == SQLITE_ATTACH || action == SQLITE_DETACH) {
+    t.refused_ = own_business;
+    return SQLITE_DENY;
+  }
+  const auto same = [](const char* a) { return [a](const char* b) { return sqlite3_stricmp(a, b) == 0; }; };
+  if (action == SQLITE_PRAGMA && std::none_of(pragmas.begin(), pragmas.end(), same(first))) {
+    t.refused_ = fmt::format("PRAGMA {} is not possible in a step; these are: {}", first, fmt::join(pragmas, ", "));
+    return SQLITE_DENY;
+  }
+  if (action != SQLITE_FUNCTION || !t.bounded_) return SQLITE_OK;
+  if (++t.functions_ > functions_max)
+    t.refused_ = fmt::format("under limits a statement may call {} functions: split it", functions_max);
+  else if (std::any_of(quadratic.begin(), quadratic.end(), same(second)))
+    t.refused_ = fmt::format("under limits the function {} is not possible, as nothing can interrupt it", second);
+  else return SQLITE_OK;
+  return SQLITE_DENY;
 }
 
-Result<std::unique_ptr<Transaction>> Transaction::begin(const std::string& path, Record record) {
+int Transaction::progress(void* self) { return static_cast<Transaction*>(self)->goes_on() ? 0 : 1; }
+
+// Views and triggers that a script has made for rille_steps must not keep the loop's thread either.
+bool Transaction::goes_on() {
+  Result<> may;
+  if (ask_ && *ask_) may = (*ask_)(rows_bytes_ + std::max<std::int64_t>(0, sqlite3_memory_used() - memory_before_));
+  else if (!guarded_ && ++own_looks_ > own_looks_max)
+    may = make_error(ErrorKind::invalid, fmt::format("'{}': a view or trigger of rille_steps does not end", path_),
+                     "rille_steps is the table in which steps keep their results: drop what else uses this name");
+  if (may) return true;
+  ended_ = std::move(may).error();
+  return false;
+}
+
+Result<std::unique_ptr<Transaction>> Transaction::begin(const std::string& path, Record record, Bound text_bytes_max) {
   std::unique_ptr<Transaction> t(new Transaction(path, std::move(record)));
-  RILLE_CHECK(t->open());
+  RILLE_CHECK(t->open(text_bytes_max));
   RILLE_CHECK(t->look());
   t->guarded_ = true;
   return t;
 }
 
-Result<> Transaction::open() {
+void Transaction::bound(Bound text_bytes_max) {
+  bounded_ = true;
+  sqlite3_limit(db_, SQLITE_LIMIT_LENGTH, text_bytes_max);
+  sqlite3_limit(db_, SQLITE_LIMIT_SQL_LENGTH, 128 << 10);
+  sqlite3_limit(db_, SQLITE_LIMIT_COLUMN, 100);
+  sqlite3_limit(db_, SQLITE_LIMIT_EXPR_DEPTH, 100);
+  sqlite3_limit(db_, SQLITE_LIMIT_FUNCTION_ARG, 32);
+  sqlite3_limit(db_, SQLITE_LIMIT_COMPOUND_SELECT, 100);
+  sqlite3_limit(db_, SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 50);
+  add_linear_functions(db_);
+}
+
+Result<> Transaction::open(Bound text_bytes_max) {
   int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
   if (sqlite3_open_v2(path_.c_str(), &db_, flags, nullptr) != SQLITE_OK) return error("begin");
   sqlite3_extended_result_codes(db_, 1);
   sqlite3_busy_timeout(db_, 0);
   sqlite3_set_authorizer(db_, authorize, this);
+  sqlite3_progress_handler(db_, operations_per_look, progress, this);
+  sqlite3_db_config(db_, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
+  if (text_bytes_max) bound(text_bytes_max);
   // Closing keeps the log of a WAL database: emptying it at each step would cost two fsyncs.
   sqlite3_db_config(db_, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
   RILLE_CHECK(script("PRAGMA synchronous=FULL; PRAGMA fullfsync=ON; PRAGMA foreign_keys=ON; BEGIN IMMEDIATE"));
@@ -97,10 +160,11 @@ Result<> Transaction::look() {
   return {};
 }
 
-Async<std::shared_ptr<Transaction>> Transaction::wait_and_begin(Loop& loop, std::string path, Record record) {
+Async<std::shared_ptr<Transaction>> Transaction::wait_and_begin(Loop& loop, std::string path, Record record,
+                                                                Bound text_bytes_max) {
   CancelToken never;
   for (std::int64_t waited_ms = 0;; waited_ms += look_again_ms) {
-    Result<std::unique_ptr<Transaction>> begun = begin(path, record);
+    Result<std::unique_ptr<Transaction>> begun = begin(path, record, text_bytes_max);
     if (begun) co_return std::shared_ptr<Transaction>(std::move(*begun));
     if (begun.error().kind != ErrorKind::state || waited_ms >= wait_ms_max) co_return begun.error();
     RILLE_CO_CHECK(co_await sleep_for(loop, look_again_ms, never));
@@ -189,11 +253,70 @@ Result<Value> Transaction::row(sqlite3_stmt* statement) {
   return out;
 }
 
-Result<> Transaction::run(const std::string& sql, const Value& values, Value::Array* rows) {
+// The memory of a row: about what its tree of names and values takes.
+static std::int64_t bytes_of(const Value& row) {
+  constexpr std::int64_t row_bytes = 64, column_bytes = 128;
+  std::int64_t bytes = row_bytes;
+  for (const auto& [name, value] : *row.as_object()) {
+    const std::string* text = value.as_string();
+    bytes += column_bytes + static_cast<std::int64_t>(name.size() + (text ? text->size() : 0));
+  }
+  return bytes;
+}
+
+Result<> Transaction::step_all(sqlite3_stmt* statement, Value::Array* rows) {
+  constexpr std::int64_t ask_after_bytes = 1 << 20;
+  int rc = SQLITE_OK;
+  for (std::int64_t asked = 0; (rc = sqlite3_step(statement)) == SQLITE_ROW;) {
+    if (!rows) continue;
+    RILLE_TRY(Value found, row(statement));
+    rows_bytes_ += bytes_of(found);
+    rows->push_back(std::move(found));
+    if (rows_bytes_ - asked < ask_after_bytes) continue;
+    asked = rows_bytes_;
+    if (!goes_on()) return error("run the statement");
+  }
+  if (rc != SQLITE_DONE) return error("run the statement");
+  return {};
+}
+
+// Compiling is not interrupted either.
+Result<> Transaction::check_size(const std::string& sql) {
+  std::vector<std::pair<std::string, std::string>> schema;
+  Statement each;
+  const char* read =
+      "SELECT iif(type='view', name, ''), sql FROM sqlite_schema WHERE type IN ('view','trigger') UNION ALL "
+      "SELECT iif(type='view', name, ''), sql FROM sqlite_temp_schema WHERE type IN ('view','trigger')";
+  int rc = sqlite3_prepare_v3(db_, read, -1, 0, &each.s, nullptr);
+  while (rc == SQLITE_OK && (rc = sqlite3_step(each.s)) == SQLITE_ROW) {
+    const auto text = [&](int column) {
+      const auto* t = reinterpret_cast<const char*>(sqlite3_column_text(each.s, column));
+      return std::string(t ? t : "");
+    };
+    schema.emplace_back(text(0), text(1));
+    rc = SQLITE_OK;
+  }
+  if (rc != SQLITE_DONE) return error("run the statement");
+  if (const double bytes = expanded_bytes(sql, schema); bytes > expanded_bytes_max)
+    return make_error(ErrorKind::invalid,
+                      fmt::format("with the views, triggers and tables of WITH that it uses, a statement has {:.3g} "
+                                  "bytes; under limits {} are possible: {}",
+                                  bytes, expanded_bytes_max, sql.substr(0, 200)),
+                      "keep intermediate results in a table");
+  return {};
+}
+
+Result<> Transaction::run(const std::string& sql, const Value& values, Value::Array* rows, const Ask& ask) {
+  struct Asking {
+    Transaction& t;
+    ~Asking() { t.ask_ = nullptr; }
+  } asking{*this};
+  ask_ = &ask, rows_bytes_ = 0, memory_before_ = sqlite3_memory_used();
   bool any_values = (values.as_array() && !values.as_array()->empty()) || values.as_object();
   const char* rest = sql.c_str();
   const char* end = rest + sql.size();
   int statements = 0;
+  if (bounded_ && guarded_) RILLE_CHECK(check_size(sql));
   while (rest < end) {
     // Stop if a failed statement has rolled back: later statements would each commit alone.
     if (over_ || sqlite3_get_autocommit(db_))
@@ -202,35 +325,31 @@ Result<> Transaction::run(const std::string& sql, const Value& values, Value::Ar
           over_ ? "use `ctx.db` only inside the body of its step" : "it was rolled back by an earlier error");
     Statement statement;
     const char* tail = end;
-    int rc = sqlite3_prepare_v3(db_, rest, static_cast<int>(end - rest), 0, &statement.s, &tail);
-    if (rc != SQLITE_OK) return error("run the statement");
+    functions_ = 0;
+    if (sqlite3_prepare_v3(db_, rest, static_cast<int>(end - rest), 0, &statement.s, &tail) != SQLITE_OK)
+      return error("run the statement");
     rest = tail;
     if (!statement.s) continue;  // the rest was a comment or white space
     if (++statements > 1 && any_values)
       return make_error(ErrorKind::invalid, fmt::format("values were given for more than one statement: {}", sql),
                         "run one statement at a time");
     RILLE_CHECK(bind(statement.s, values));
-    while ((rc = sqlite3_step(statement.s)) == SQLITE_ROW) {
-      if (!rows) continue;
-      RILLE_TRY(Value found, row(statement.s));
-      rows->push_back(std::move(found));
-    }
-    if (rc != SQLITE_DONE) return error("run the statement");
+    RILLE_CHECK(step_all(statement.s, rows));
   }
   if (statements > 0) return {};
   return make_error(ErrorKind::invalid, fmt::format("'{}' is not a statement", sql),
                     "pass one SQL statement, such as SELECT or INSERT");
 }
 
-Result<std::int64_t> Transaction::exec(const std::string& sql, const Value& values) {
+Result<std::int64_t> Transaction::exec(const std::string& sql, const Value& values, const Ask& ask) {
   std::int64_t before = db_ ? sqlite3_total_changes64(db_) : 0;
-  RILLE_CHECK(run(sql, values, nullptr));
+  RILLE_CHECK(run(sql, values, nullptr, ask));
   return sqlite3_total_changes64(db_) - before;
 }
 
-Result<Value> Transaction::query(const std::string& sql, const Value& values) {
+Result<Value> Transaction::query(const std::string& sql, const Value& values, const Ask& ask) {
   Value::Array rows;
-  RILLE_CHECK(run(sql, values, &rows));
+  RILLE_CHECK(run(sql, values, &rows, ask));
   return Value(std::move(rows));
 }
 

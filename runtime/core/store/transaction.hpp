@@ -2,11 +2,13 @@
 // record are atomic: after a crash both exist, or neither. The row is in the table rille_steps of that database, keyed
 // by a token; a later transaction with the same token finds the row and need not repeat the work. With an empty token
 // no row is stored or looked for. One thread; the calls block. Destruction without commit rolls back. Statements that
-// would end the transaction or reach another database (COMMIT, ROLLBACK, ATTACH) are refused.
+// would end the transaction or reach another database (COMMIT, ROLLBACK, ATTACH) are refused, and all pragmas but those
+// that tell about this database.
 #pragma once
 
 #include <sqlite3.h>
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -25,11 +27,19 @@ class Transaction {
     Record(std::string t, std::string r, std::string s) : token(std::move(t)), run(std::move(r)), step(std::move(s)) {}
     std::string token, run, step;
   };
+  // Bounds what SQLite does before it asks again, which it does in loops only: texts and blobs of so many bytes, few
+  // functions in a statement, short statements. 0: not bounded.
+  using Bound = int;
+  // Asked every few steps of a statement: may it go on, with so many bytes for itself and its rows? An error ends it.
+  // The bytes of the statement itself are those that SQLite uses more, in the whole process, since it began.
+  using Ask = std::function<Result<>(std::int64_t bytes)>;
   // Opens or creates the database file and begins the transaction. Errors: `io` names the path; `state`, retryable:
-  // another writer is active; `integrity`: the file is not a database; `invalid`: the file is Rille's own journal.
-  static Result<std::unique_ptr<Transaction>> begin(const std::string& path, Record record);
+  // another writer is active; `integrity`: the file is not a database; `invalid`: the file is Rille's own journal, or
+  // its table rille_steps is none that a step has made.
+  static Result<std::unique_ptr<Transaction>> begin(const std::string& path, Record record, Bound text_bytes_max = 0);
   // As begin, but tries for 30 s while another writer is active.
-  static Async<std::shared_ptr<Transaction>> wait_and_begin(Loop& loop, std::string path, Record record);
+  static Async<std::shared_ptr<Transaction>> wait_and_begin(Loop& loop, std::string path, Record record,
+                                                            Bound text_bytes_max = 0);
   ~Transaction();
   Transaction(const Transaction&) = delete;
   Transaction& operator=(const Transaction&) = delete;
@@ -40,9 +50,9 @@ class Transaction {
   // Runs SQL. `values` is an array for ?, or an object for :name; without values there may be several statements.
   // Strings are bound as text if they are UTF-8, otherwise as blobs; whole numbers as integers; booleans as 1 and 0.
   // Returns the number of changed rows, including rows changed by triggers. Error `invalid`: names the statement.
-  Result<std::int64_t> exec(const std::string& sql, const Value& values);
+  Result<std::int64_t> exec(const std::string& sql, const Value& values, const Ask& ask = {});
   // Returns the rows as objects; a NULL column is left out of its object.
-  Result<Value> query(const std::string& sql, const Value& values);
+  Result<Value> query(const std::string& sql, const Value& values, const Ask& ask = {});
 
   // Stores the row in rille_steps and commits: durable on return. On failure the transaction has no effect.
   Result<> commit(const Value& result, std::int64_t at_us);
@@ -51,13 +61,18 @@ class Transaction {
  private:
   Transaction(std::string path, Record record) : path_(std::move(path)), record_(std::move(record)) {}
   static int authorize(void* self, int action, const char*, const char*, const char*, const char*);
-  Result<> open();
+  static int progress(void* self);
+  bool goes_on();
+  Result<> open(Bound text_bytes_max);
+  void bound(Bound text_bytes_max);
   Result<> look();
   Result<> script(const char* sql);
-  Result<> run(const std::string& sql, const Value& values, Value::Array* rows);
+  Result<> run(const std::string& sql, const Value& values, Value::Array* rows, const Ask& ask = {});
+  Result<> check_size(const std::string& sql);
+  Result<> step_all(sqlite3_stmt* statement, Value::Array* rows);
   Result<> bind(sqlite3_stmt* statement, const Value& values);
   Result<Value> row(sqlite3_stmt* statement);
-  Error error(std::string_view doing) const;
+  Error error(std::string_view doing);
 
   std::string path_;
   Record record_;
@@ -65,6 +80,13 @@ class Transaction {
   std::optional<Value> found_;
   bool guarded_ = false;  // true: a statement of the user runs, so authorize() checks it
   bool over_ = false;
+  const Ask* ask_ = nullptr;  // of the statement that runs
+  std::int64_t rows_bytes_ = 0, memory_before_ = 0;
+  int own_looks_ = 0;
+  std::optional<Error> ended_;  // why the statement was interrupted
+  std::string refused_;         // what authorize() has refused, and a hint
+  bool bounded_ = false;
+  int functions_ = 0;  // in the statement that is compiled
 };
 
 }  // namespace rille::store

@@ -112,6 +112,17 @@ TEST_CASE("a restored set goes on with the same rows and changes; another one is
   CHECK(open(10, flipless).restore(a.state()).error().kind == ErrorKind::state);
 }
 
+TEST_CASE("a look may end a batch of rows without bytes, and the position stays") {
+  struct Ended {};
+  const Look look = [] { throw Ended(); };
+  auto rows = ArraysDataset::create({array<float>("x", DType::f32, {4, 0}, {})}, {}).value();
+  CHECK_THROWS_AS(rows.next(1 << 20, 0, 1, look), Ended);
+  CHECK(rows.cursor() == 0);
+  auto lines = ArraysDataset::create({array<float>("x", DType::f32, {1, 1 << 20, 1, 0}, {})}, {.flip = true}).value();
+  CHECK_THROWS_AS(lines.next(1, 0, 1, look), Ended);
+  CHECK(rows.next(3)[0].empty());
+}
+
 TEST_CASE("arrays that do not fit together") {
   const auto wrong = [](std::vector<Array> arrays, const ArraysOptions& o) {
     auto made = ArraysDataset::create(std::move(arrays), o);
@@ -123,6 +134,9 @@ TEST_CASE("arrays that do not fit together") {
   CHECK(wrong(two, {}) == "arrays: 'images' [3, 1, 3, 4] and 'labels' [4] have different numbers of rows");
   CHECK(wrong({images(3)[1]}, {.flip = true}).find("is not images") != std::string::npos);
   CHECK(wrong(images(3), {.crop_height = 5}).find("cannot be cropped to 5 x 4") != std::string::npos);
+  CHECK(wrong(images(3), {.padding = std::int64_t{1} << 62}).find("padding = 4611686018427387904") !=
+        std::string::npos);
+  CHECK(wrong(std::vector<Array>(1001, images(3)[1]), {}).find("1001 arrays are given") != std::string::npos);
   CHECK(wrong({}, {}) == "arrays: no array is given");
 }
 

@@ -200,3 +200,36 @@ TEST_CASE("the bigram baseline") {
   CHECK(!bigram_nats_per_byte("ab", "").ok());
   CHECK(!bigram_nats_per_byte("ab", "ab", 0).ok());
 }
+
+TEST_CASE_METHOD(Fixture, "a look may end what takes long, and the position stays") {
+  struct Ended {};
+  int looks = 0;
+  const Look look = [&] {
+    if (++looks == 3) throw Ended();
+  };
+  auto set = open({.context = 4000, .validation = 0.5});
+  const auto digest = set.digest();
+  std::vector<std::int32_t> x(4000 * 1000), y(x.size());
+  CHECK_THROWS_AS(set.next_batch(1000, x.data(), y.data(), 0, 1, look), Ended);
+  CHECK(set.cursor() == 0);
+  looks = 0;
+  CHECK_THROWS_AS(set.validation_batch(0, 1000, x.data(), y.data(), look), Ended);
+  const std::string large(std::size_t{1} << 20, 'x');
+  looks = 0;
+  CHECK_THROWS_AS(bigram_nats_per_byte(large, large, 1, look), Ended);
+  looks = -1000;
+  CHECK(BytesDataset::open(dir.file("t"), {.context = 4000, .validation = 0.5}, look)->digest() == digest);
+  Value state = set.state();
+  state.set("cursor", "18446744073709551615");
+  CHECK(set.restore(state).error().kind == ErrorKind::state);
+}
+
+TEST_CASE_METHOD(Fixture, "the text of a folder needs room, which may be refused") {
+  const auto full = make_error(ErrorKind::memory, "full");
+  std::int64_t asked = 0;
+  CHECK(BytesDataset::open(dir.path, {}, {}, [&](std::int64_t bytes) -> Result<> { return asked = bytes, full; })
+            .error()
+            .message == "full");
+  CHECK(asked == 10'000);
+  CHECK(BytesDataset::open(dir.path, {}, {}, [](std::int64_t) { return success(); }).ok());
+}

@@ -1,5 +1,7 @@
 #include "runtime/core/store/transaction.hpp"
 
+#include <fmt/format.h>
+
 #include <catch2/catch.hpp>
 
 #include "runtime/core/store/journal.hpp"
@@ -83,4 +85,151 @@ TEST_CASE("the journal is no place for a script's tables") {
   auto t = Transaction::begin(dir.file("journal.db"), record("one"));
   REQUIRE_FALSE(t.ok());
   CHECK(t.error().kind == ErrorKind::invalid);
+}
+
+TEST_CASE("a statement that does not end is ended by who asks for it") {
+  TempDir dir;
+  std::string path = dir.file("a.db");
+  make(path);
+  const std::string endless = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x+1 FROM c) SELECT ";
+  std::int64_t most = 0;
+  int asked = 0;
+  const Transaction::Ask ask = [&](std::int64_t bytes) -> Result<> {
+    most = std::max(most, bytes);
+    if (++asked < 1000 && bytes < 1'000'000) return {};
+    return make_error(ErrorKind::timeout, "enough");
+  };
+  for (const std::string what : {"count(*) FROM c WHERE x < 0", "x FROM c"}) {
+    auto t = Transaction::begin(path, record("one"));
+    REQUIRE(t.ok());
+    asked = 0;
+    CHECK((*t)->query(endless + what, Value(), ask).error().message == "enough");
+    asked = 0;
+    CHECK((*t)->exec("INSERT INTO t " + endless + what, Value(), ask).error().message == "enough");
+    CHECK((*t)->commit(Value(), 1).error().kind == ErrorKind::state);  // what it had changed is not left half done
+  }
+  CHECK(most > 10'000);  // the rows are counted
+  CHECK(count(path) == 0);
+}
+
+TEST_CASE("what stands for the table of the steps does not hold up the thread") {
+  TempDir dir;
+  const std::string path = dir.file("a.db");
+  make(path);
+  const std::string endless =
+      "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x+1 FROM c) SELECT count(*) AS token, 1 AS result FROM c";
+  auto t = Transaction::begin(path, record("one"));
+  REQUIRE(t.ok());
+  REQUIRE((*t)->exec("CREATE TRIGGER e AFTER INSERT ON rille_steps BEGIN INSERT INTO t SELECT token FROM (" + endless +
+                         "); END",
+                     Value())
+              .ok());
+  CHECK((*t)->commit(Value(), 1).error().message.find("rille_steps") != std::string::npos);
+  t = Transaction::begin(path, record(""));
+  REQUIRE((*t)->exec("CREATE VIEW rille_steps AS " + endless, Value()).ok());
+  REQUIRE((*t)->commit(Value(), 1).ok());
+  t->reset();
+  CHECK(Transaction::begin(path, record("one")).error().message.find("rille_steps") != std::string::npos);
+}
+
+TEST_CASE("pragmas tell about the database; what changes settings is refused") {
+  TempDir dir;
+  const std::string path = dir.file("a.db");
+  make(path);
+  auto t = Transaction::begin(path, record("one"));
+  REQUIRE(t.ok());
+  for (const char* sql : {"PRAGMA table_info(t)", "PRAGMA user_version=3", "PRAGMA Integrity_Check"})
+    CHECK((*t)->query(sql, Value()).ok());
+  for (const char* name : {"hard_heap_limit=10000", "soft_heap_limit=10000", "journal_mode=OFF", "synchronous=OFF",
+                           "mmap_size=1000000000", "wal_checkpoint", "schema_version=7", "temp_store_directory='/'"}) {
+    const Error e = (*t)->query(std::string("PRAGMA ") + name, Value()).error();
+    CHECK(e.kind == ErrorKind::invalid);
+    CHECK(e.hint.find(std::string(name).substr(0, 8)) != std::string::npos);
+  }
+  CHECK(sqlite3_hard_heap_limit64(-1) == 0);
+  CHECK((*t)->exec("COMMIT", Value()).error().hint.find("the step does that") != std::string::npos);
+}
+
+TEST_CASE("bounded: no function is given long texts") {
+  TempDir dir;
+  const std::string path = dir.file("a.db");
+  make(path);
+  auto t = Transaction::begin(path, record("one"), 1 << 20);
+  REQUIRE(t.ok());
+  CHECK((*t)->query("SELECT length(zeroblob(1000000)) AS n", Value()).ok());
+  CHECK((*t)->query("SELECT length(randomblob(2000000)) AS n", Value()).error().kind == ErrorKind::invalid);
+  CHECK((*t)->query("SELECT json_patch('{}', '{}')", Value()).error().hint.find("json_patch") != std::string::npos);
+  std::string columns = "SELECT abs(1)";
+  for (int i = 0; i < 99; ++i) columns += ", abs(1)";
+  CHECK((*t)->query(columns, Value()).ok());
+  CHECK((*t)->query(columns + " WHERE abs(1)", Value()).error().hint.find("100 functions") != std::string::npos);
+  CHECK((*t)->query(columns + ", 1", Value()).error().kind == ErrorKind::invalid);
+}
+
+TEST_CASE("bounded: names that stand for ever more text are refused before they are compiled") {
+  TempDir dir;
+  const std::string path = dir.file("a.db");
+  make(path);
+  auto t = Transaction::begin(path, record("one"), 1 << 20);
+  REQUIRE(t.ok());
+  const auto refused = [&](const std::string& sql) {
+    const Result<Value> r = (*t)->query(sql, Value());
+    return !r && r.error().message.find("under limits") != std::string::npos;
+  };
+  const auto chain = [](int length, const char* each, const char* last) {
+    std::string sql = "WITH a0(x) AS (SELECT 1)";
+    for (int i = 1; i <= length; ++i) sql += fmt::format(fmt::runtime(each), i, i - 1);
+    return sql + fmt::format(fmt::runtime(last), length);
+  };
+  CHECK(refused(chain(40, ", a{0} AS (SELECT a.x FROM a{1} a JOIN a{1} b)", " SELECT x FROM a{}")));
+  CHECK(refused(
+      chain(40, ", A{0}(x) AS NOT MATERIALIZED /**/ (SELECT a.x FROM 'a{1}' a, [a{1}] b)", "SELECT * FROM a{}")));
+  CHECK(refused("SELECT (" + chain(40, ", \"a{0}\" AS (SELECT x FROM main.a{1}, a{1}) -- )\n", "SELECT x FROM a{}") +
+                ")"));
+  CHECK(refused(chain(3000, ", a{0} AS (SELECT x FROM a{1})", " SELECT x FROM a{}")));
+  CHECK_FALSE(refused(chain(100, ", a{0} AS (SELECT a{1}.x FROM a{1} WHERE a{1}.x > 0)", " SELECT x FROM a{}")));
+  CHECK_FALSE(
+      refused("WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT c.x+1 FROM c, c d LIMIT 9) SELECT x, c.x FROM c"));
+  CHECK_FALSE(refused("SELECT 'it''s', count(*) OVER w FROM t WINDOW w AS (ORDER BY v)"));
+  REQUIRE((*t)->exec("CREATE VIEW v0 AS SELECT * FROM t", Value()).ok());
+  int views = 0;
+  while (views < 40 &&
+         (*t)->exec(fmt::format("CREATE VIEW v{} AS SELECT a.v FROM v{} a, v{} b", views + 1, views, views), Value()))
+    ++views;
+  CHECK((views > 8 && views < 20));
+  CHECK((*t)->query("SELECT * FROM v3", Value()).ok());
+}
+
+TEST_CASE("the functions in linear time are those of SQLite") {
+  TempDir dir;
+  const std::string path = dir.file("a.db");
+  make(path);
+  auto theirs = Transaction::begin(path, record(""));
+  const auto answers = [&](auto& t) {
+    std::map<std::string, std::string> out;
+    const std::vector<const char*> values{"'aXbXc'", "'X'", "''",        "NULL", "12.5",        "x'00580058'", "x'58'",
+                                          "'äöüä'",  "'ä'", "x'c3a4ff'", "'Xa'", "zeroblob(3)", "'\u00e4ßX'",  "x''"};
+    for (const char* a : values) {
+      for (const char* b : values) {
+        const std::string two = fmt::format("{}, {}", a, b);
+        const auto q = fmt::format(
+            "SELECT instr({0}) a, hex(trim({0})) b, hex(ltrim({0})) c, hex(rtrim({0})) d, hex(replace({0}, '+ä')) e, "
+            "typeof(replace({0}, 7)) f, typeof(trim({0})) g, hex(replace({0}, NULL)) h",
+            two);
+        out[two] = (*t)->query(q, Value()).value().to_json();
+      }
+    }
+    return out;
+  };
+  const auto want = answers(theirs);
+  theirs->reset();
+  auto ours = Transaction::begin(path, record(""), 1 << 20);
+  for (const auto& [values, answer] : answers(ours)) {
+    INFO(values);
+    CHECK(answer == want.at(values));
+  }
+  const std::string longest =
+      "SELECT instr(substr(a, 1, 500000), substr(a, 1, 250000) || 'b') + length(trim(a, a)) n "
+      "FROM (SELECT replace(hex(zeroblob(250000)), '0', 'aa') a)";
+  CHECK((*ours)->query(longest, Value()).value().to_json() == "[{\"n\":0}]");
 }

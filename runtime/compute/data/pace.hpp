@@ -1,0 +1,30 @@
+// Lets the caller end a long loop over data: a script's limits of time and its cancel must reach it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+namespace rille::data {
+
+// Called now and then. It may throw, which ends the loop; a position that the loop would have moved stays where it was.
+// Empty: nobody wants to end the loop.
+using Look = std::function<void()>;
+
+class Pace {
+ public:
+  static constexpr std::uint64_t bytes = 256 << 10;  // between two looks
+  explicit Pace(const Look& look) : look_(look) {}
+  // A row or line counts by itself, too, since it may have no bytes.
+  void did(std::uint64_t bytes_done) {
+    done_ += bytes_done + 64;
+    if (done_ < bytes || !look_) return;
+    done_ = 0;
+    look_();
+  }
+
+ private:
+  const Look& look_;
+  std::uint64_t done_ = 0;
+};
+
+}  // namespace rille::data
