@@ -26,7 +26,9 @@ struct Dims {
     for (int i = 0; i < n; ++i) c *= d[i];
     return c;
   }
-  void push(std::int64_t v) { d[n++] = v; }
+  void push(std::int64_t v) {  // beyond max_rank: nothing
+    if (n < max_rank) d[n++] = v;
+  }
   bool operator==(const Dims& o) const {
     if (n != o.n) return false;
     for (int i = 0; i < n; ++i)

@@ -24,12 +24,6 @@ std::uint64_t mix(std::uint64_t a, std::uint64_t b) {
   return z ^ (z >> 31);
 }
 
-std::uint64_t hash_bytes(const char* s, std::size_t n) {
-  std::uint64_t h = 0xcbf29ce484222325ULL;
-  for (std::size_t i = 0; i < n; ++i) h = (h ^ static_cast<unsigned char>(s[i])) * 0x100000001b3ULL;
-  return h;
-}
-
 std::uint64_t shallow_hash(lua_State* L, int index) {
   int type = lua_type(L, index);
   switch (type) {
@@ -44,7 +38,7 @@ std::uint64_t shallow_hash(lua_State* L, int index) {
     case LUA_TSTRING: {
       std::size_t size = 0;
       const char* s = lua_tolstring(L, index, &size);
-      return mix(5, hash_bytes(s, size));
+      return mix(mix(5, reinterpret_cast<std::uintptr_t>(s)), size);  // equal strings are one object
     }
     default:
       return mix(static_cast<std::uint64_t>(type) + 6, reinterpret_cast<std::uintptr_t>(lua_topointer(L, index)));

@@ -99,6 +99,7 @@ class Encoder {
       return refuse("contains a table that refers back to itself", "pass tables without such cycles");
     if (open_.size() >= nesting_max) return refuse(fmt::format("is nested deeper than {} tables", nesting_max), "");
     luaL_checkstack(L_, 6, "value");
+    LuaHost::of(L_).check(L_);  // each table: a long one of nil takes milliseconds to walk
     open_.push_back(id);
     Result<Value> out = contents(t);
     open_.pop_back();

@@ -92,22 +92,22 @@ bool is_error(lua_State* L, int index) {
 
 namespace {
 
-constexpr std::size_t text_bytes_max = 64 << 10;
+constexpr std::size_t text_bytes_max = 64 << 10, cause_text_bytes_max = 4 << 10;
 
 // A field of an error. Errors are copied, journaled and shown, outside of what is counted for the script: so their
 // texts have an end.
-std::string bounded(const char* text, std::size_t size) {
-  if (size <= text_bytes_max + 64) return std::string(text, size);  // also one that was cut before
-  return fmt::format("{}.. ({} bytes)", std::string_view(text, text_bytes_max), size);
+std::string bounded(const char* text, std::size_t size, std::size_t most = text_bytes_max) {
+  if (size <= most + 64) return std::string(text, size);  // also one that was cut before
+  return fmt::format("{}.. ({} bytes)", std::string_view(text, most), size);
 }
 
-std::string raw_text(lua_State* L, int index, const char* key) {
+std::string raw_text(lua_State* L, int index, const char* key, std::size_t most = text_bytes_max) {
   lua_pushstring(L, key);
   lua_rawget(L, index);
   std::size_t size = 0;
   const char* s =
       lua_type(L, -1) == LUA_TSTRING || lua_type(L, -1) == LUA_TNUMBER ? lua_tolstring(L, -1, &size) : nullptr;
-  std::string out = s ? bounded(s, size) : std::string();
+  std::string out = s ? bounded(s, size, most) : std::string();
   lua_pop(L, 1);
   return out;
 }
@@ -122,14 +122,17 @@ double raw_number(lua_State* L, int index, const char* key, double otherwise) {
 
 }  // namespace
 
+namespace {
+
 // Reads only the known fields, so that other values that a script put into the error table do no harm.
-Error error_from_table(lua_State* L, int index) {
+Error error_with_causes(lua_State* L, int index, int deep) {
   luaL_checkstack(L, 8, "error");
   index = absolute(L, index);
   Value v;
   for (const char* key :
        {"kind", "message", "hint", "provider", "operation", "code", "request_id", "resource", "traceback"})
-    if (std::string text = raw_text(L, index, key); !text.empty()) v.set(key, std::move(text));
+    if (std::string text = raw_text(L, index, key, deep ? cause_text_bytes_max : text_bytes_max); !text.empty())
+      v.set(key, std::move(text));
   v.set("retry_after", raw_number(L, index, "retry_after", -0.001))
       .set("http_status", raw_number(L, index, "http_status", 0));
   lua_pushstring(L, "retryable");
@@ -139,10 +142,15 @@ Error error_from_table(lua_State* L, int index) {
   Error e = error_from_value(v);
   lua_pushstring(L, "cause");
   lua_rawget(L, index);
-  if (is_error(L, -1)) e.cause = std::make_shared<const Error>(error_from_table(L, -1));
+  if (deep < causes_max && is_error(L, -1))
+    e.cause = std::make_shared<const Error>(error_with_causes(L, lua_gettop(L), deep + 1));
   lua_pop(L, 1);
   return e;
 }
+
+}  // namespace
+
+Error error_from_table(lua_State* L, int index) { return error_with_causes(L, index, 0); }
 
 namespace {
 

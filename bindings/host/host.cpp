@@ -292,7 +292,7 @@ void LuaHost::run_lua(Fiber& f, int values, Fiber* outer) {
   int status = lua_resume(f.L, values);
   here.reset();
   if (!outer) turn_ends();
-  if (clock_) clock_->end(gives_way_ && status == LUA_YIELD);
+  if (clock_ && status == LUA_YIELD) clock_->end(gives_way_);
   if (gives_way_ && status == LUA_YIELD) {
     gave_way_ = true;
     run_fibers_->hold_fibers();
@@ -310,6 +310,7 @@ void LuaHost::end_fiber(Fiber& f, int status) {
   FiberId id = f.id;
   lua_State* co = f.L;
   Result<Value> result = Value();
+  std::optional<Bell::Here> here(*bell_);  // a large result takes long to encode
   Result<> read = protect(lua(), [&](lua_State* L) {
     lua_checkstack(co, 2);
     if (status != 0) {
@@ -333,6 +334,8 @@ void LuaHost::end_fiber(Fiber& f, int status) {
     lua_pushnil(L);
     lua_rawseti(L, -2, static_cast<int>(id));
   });
+  here.reset();
+  if (clock_) clock_->end(false);
   if (!read) result = std::move(read).error();
   if (dismissed_.erase(id) && !result && result.error().kind == ErrorKind::cancelled) result = Value();
   current_ = nullptr;

@@ -294,7 +294,9 @@ tables.sort = sort
 function tables.insert(t, ...)
   if select("#", ...) == 2 then
     local at = tonumber((...))
-    if at and not (at >= 0 and at <= integer_max) then error("bad argument #2 to 'insert' (position out of bounds)", 2) end
+    if at and not (at >= 0 and at <= integer_max) then
+      error("bad argument #2 to 'insert' (position out of bounds)", 2)
+    end
   end
   return raw.insert(t, ...)
 end
@@ -390,10 +392,14 @@ local function strict(name, module)
   end })
 end
 
+local loading_ours = 0  -- modules of ours that are being loaded
+
 local function require(name)
   if type(name) ~= "string" then
     raise("invalid", "require: expected the name of a module, got " .. core.describe(name))
   end
+  -- Its functions check less than those of rille.*, which call them.
+  if name == "rille.native" and loading_ours == 0 then may("kernels", 'require "rille.native"') end
   local module = loaded[name]
   if module ~= nil then return module end
   if loading[name] then
@@ -412,8 +418,11 @@ local function require(name)
     return loaded[name]
   end
   local code = core.find_module(name)  -- raises if not found
+  local ours = core.has_stdlib(name) and 1 or 0
   loading[name] = true
+  loading_ours = loading_ours + ours
   local ok, result = pcall(code, name)
+  loading_ours = loading_ours - ours
   loading[name] = nil
   if not ok then error(result, 0) end
   if result == nil then result = true end

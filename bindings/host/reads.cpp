@@ -7,9 +7,15 @@
 
 #include "bindings/host/bytecode.hpp"
 #include "bindings/host/keys.hpp"
+#include "runtime/core/base/id.hpp"
 #include "runtime/core/base/value.hpp"
 
 namespace rille::host {
+
+std::string text_in_key(std::string_view text) {
+  if (text.size() <= 64) return Value(text).to_json();
+  return fmt::format("a text of {} bytes, {}", text.size(), sha256_hex(text));
+}
 
 namespace {
 
@@ -66,7 +72,7 @@ std::string told(lua_State* L, int value, int seen) {
     case LUA_TSTRING: {
       std::size_t size = 0;
       const char* text = lua_tolstring(L, value, &size);
-      return Value(std::string_view(text, size)).to_json();
+      return text_in_key({text, size});
     }
     default: return fmt::format("{} #{}", type_name(L, value), number_of(L, value, seen));
   }

@@ -6,11 +6,15 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "bindings/host/lua.hpp"
 
 namespace rille::host {
+
+// How a text stands in a key: short ones as they are, long ones by their digest.
+std::string text_in_key(std::string_view text);
 
 class Reads {
  public:

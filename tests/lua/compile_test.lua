@@ -444,4 +444,9 @@ tap.test("random numbers are not seeded in what is replayed", function()
   tap.raises("state", "dev:seed was called inside a compiled function", function() f(dev:zeros { 1 }) end)
 end)
 
+tap.test("a call that has not begun is not finished", function()
+  local native = require "rille.native"
+  tap.raises("state", "that has not begun", native.compiled_finish, native.compiled(false))
+end)
+
 tap.done()

@@ -359,4 +359,17 @@ tap.test("load takes a table as environment, and nothing else", function()
   tap.equal(load("return x", "=n", "t", { x = 3 })(), 3)
 end)
 
+tap.test("chains of causes and their texts have an end", function()
+  local function new() return select(2, pcall(rille.error, { kind = "invalid", message = "x" })) end
+  local big, err = ("y"):rep(65000), new()
+  for _ = 1, 3000 do
+    local outer = new()
+    outer.message, outer.hint, outer.traceback, outer.cause = big, big, big, err
+    err = outer
+  end
+  err.cause.cause.cause = err  -- and a circle
+  local ok, caught = pcall(rille.scope, function() error(err) end)
+  tap.ok(not ok and #tostring(caught) < 2e6, #tostring(caught))
+end)
+
 tap.done()

@@ -42,6 +42,33 @@ for name, try in pairs(tries) do
     tap.ok(not ok and err.kind == "invalid", ok and tostring(err) or tostring(err):sub(1, 200))
   end)
 end
+tap.test("pieces of a size that wraps", function()
+  local sizes = {}
+  for i = 1, 2048 do sizes[i] = 2 ^ 53 end
+  sizes[2049] = 16
+  local x = d:zeros { 16 }
+  tap.raises("invalid", "along dimension 1: the sizes do not make 16", x.split, x, sizes)
+  tap.raises("invalid", "narrow:", x.narrow, x, 1, 2, 2 ^ 53)
+end)
+
+tap.test("products of more than eight dimensions", function()
+  local a = d:ones { 1, 1, 1, 1, 1, 1, 1, 1 }
+  tap.raises("invalid", "at most 8 are possible", a.einsum, a, "abcdefgh,ijklmnop->abcdefghijklmnop", a)
+end)
+
+tap.test("a compiled function is recorded anew for a gradient of another type", function()
+  local p = d:zeros { 1000, dtype = "f16" }:requires_grad_()
+  local function clip() rille.optim.clip_grad_norm({ p }, 1e-3) end
+  p:set_grad(d:ones { 1000, dtype = "f16" })
+  clip()
+  local f = rille.compile(function(x) clip() return x + 1 end)
+  local x = d:ones { 4 }
+  for _ = 1, 3 do f(x):sum():item() end
+  p:set_grad(d:ones { 1000, dtype = "f16" })
+  tap.equal(f(x):totable(), { 2, 2, 2, 2 })
+  tap.equal(p.grad:sum():item() > 0, true)
+end)
+
 tap.test("filling an expanded tensor fills each place once", function()
   local x = d:zeros { 3, 1 }
   x:expand { 3, 2 ^ 45 }:narrow(1, 2, 2):fill_(7)

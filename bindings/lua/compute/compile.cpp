@@ -73,6 +73,7 @@ Result<int> begin(lua_State* L) {
   key += h.read;
   int last = lua_gettop(L);
   for (int i = first; i <= last; ++i) {
+    LuaHost::of(L).check(L);
     int type = lua_type(L, i);
     if (test_tensor(L, i)) {
       inputs.push_back(check_tensor(L, i, "a compiled function's argument"));
@@ -82,7 +83,7 @@ Result<int> begin(lua_State* L) {
     } else if (type == LUA_TBOOLEAN || type == LUA_TNIL) {
       key += type == LUA_TNIL ? "|nil" : lua_toboolean(L, i) ? "|true" : "|false";
     } else if (type == LUA_TSTRING) {
-      key += fmt::format("|{}", Value(check_text(L, i, "a compiled function's argument")).to_json());
+      key += "|" + host::text_in_key(check_text(L, i, "a compiled function's argument"));
     } else {
       raise_invalid(
           L,
@@ -120,6 +121,7 @@ Result<int> begin(lua_State* L) {
 // finish(handle, results...) -> the results as output tensors of the trace
 Result<int> finish(lua_State* L) {
   auto& h = check_object<CompiledHandle>(L, 1, "compiled function");
+  if (!h.on_device) return make_error(ErrorKind::state, "a call of a compiled function is finished that has not begun");
   Fiber* f = LuaHost::of(L).current();
   if (h.traced && f && f->suspension != h.suspensions) {
     h.on_device->abandon();

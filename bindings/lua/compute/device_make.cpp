@@ -210,6 +210,7 @@ void read_nested(lua_State* L, int dim, Nested& into) {
     else out.push_back(check_number(L, -1, "tensor's values"));
     return;
   }
+  LuaHost::of(L).check(L);  // each list: a long table of nil takes milliseconds to walk
   if (++lists > lists_max) raise_invalid(L, fmt::format("tensor: there are more than {} lists", lists_max));
   auto n = static_cast<std::int64_t>(lua_objlen(L, -1));
   if (dim == kernels::max_rank) value_or_raise(L, tensor::make_dims(std::vector<std::int64_t>(shape.size() + 1, 1)));

@@ -50,7 +50,7 @@ int cancel(lua_State* L) {
   auto child = static_cast<FiberId>(check_integer(L, 1, "fiber"));
   if (v.run.ended(child)) return 0;
   v.host.dismiss(child);
-  v.run.cancel_fiber(child, make_error(ErrorKind::cancelled, std::string(check_text(L, 2, "reason"))));
+  v.run.cancel_fiber(child, make_error(ErrorKind::cancelled, std::string(check_text(L, 2, "reason").substr(0, 4096))));
   return 0;
 }
 

@@ -57,7 +57,10 @@ local function unwind(data, scope, ok, ...)
     end
   end
   data.scope = scope.parent
-  local released, problem = pcall(core.scope_release, scope.id, ok and core.leases_in(...) or nil)
+  local found, leases = true, nil
+  if ok then found, leases = pcall(core.leases_in, ...) end
+  if not found then ok, failure, leases = false, leases, nil end
+  local released, problem = pcall(core.scope_release, scope.id, leases)
   if not released and ok then ok, failure = false, problem end
   core.scope_leave(scope.id)
   if ok then return ... end

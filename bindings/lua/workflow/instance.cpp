@@ -370,6 +370,7 @@ void gather_leases(lua_State* L, int index, int depth, std::vector<std::string>&
     out.push_back(box->id);
   } else if (lua_istable(L, index) && depth < 4) {
     luaL_checkstack(L, 4, "scope");
+    LuaHost::of(L).check(L);  // lists within lists can stand for very many
     index = absolute(L, index);
     lua_pushnil(L);
     while (lua_next(L, index)) {

@@ -60,12 +60,20 @@ Result<int> signal(lua_State* L) {
   check_options(L, 2, "rille.signal", {"timeout", "default"});
   std::int64_t timeout_ms = option_duration_ms(L, 2, "timeout").value_or(0);
   Value otherwise;
+  auto held = std::make_shared<MemoryHeld>();  // the default is kept while the fiber waits
   if (lua_istable(L, 2)) {
     lua_getfield(L, 2, "default");
     RILLE_TRY(otherwise, to_value(L, -1, "default"));
+    if (!otherwise.is_null()) {
+      MemoryHeld of_text;
+      RILLE_TRY(const std::string json, counted_json(otherwise, v.host.options().memory, 1, of_text));
+      RILLE_TRY(*held, MemoryHeld::take(v.host.options().memory, MemoryUse::Part::results,
+                                        static_cast<std::int64_t>(json.size())));
+    }
   }
-  return await(L, v.run.signal(v.id, std::move(name), timeout_ms, std::move(otherwise), v.source), push_decoded,
-               Waits::engine);
+  return await(
+      L, v.run.signal(v.id, std::move(name), timeout_ms, std::move(otherwise), v.source),
+      [held](lua_State* l, Value value) { return push_decoded(l, std::move(value)); }, Waits::engine);
 }
 
 // rille.run(script, args, {id=}): starts a child run

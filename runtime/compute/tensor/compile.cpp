@@ -18,12 +18,25 @@ void send(Graph& g, std::shared_ptr<Node> node);  // defined in graph.cpp
 
 namespace {
 
+// A leaf, and the .grad that it had when the function was recorded: the plan has its type, shape and strides.
+struct LeafGuard {
+  std::shared_ptr<TensorImpl> leaf;
+  bool had = false;
+  Window grad;
+  explicit LeafGuard(const Guard& g) : leaf(g.leaf), had(g.had()), grad(had ? g.before.impl()->window : Window()) {}
+  bool fits() const {
+    if (!leaf->grad || !had) return bool(leaf->grad) == had;
+    const Window& now = leaf->grad.impl()->window;
+    return now.dtype == grad.dtype && now.shape == grad.shape && now.strides == grad.strides;
+  }
+};
+
 // The recording for one key: the operations noted in the first call and, from the second call on, the plan.
 struct Variant {
   std::string key;
   Signature signature;  // the parts of the key, to name the cause of another recording
   std::vector<Note> notes;
-  std::vector<std::pair<std::shared_ptr<TensorImpl>, bool>> guards;  // leaf; whether the leaf had a .grad
+  std::vector<LeafGuard> guards;
   std::vector<Watched> watched;
   mutable std::uint64_t marks = 0;                   // Graph::Impl::marks at the last successful check of `watched`
   std::vector<std::shared_ptr<TensorImpl>> graded;   // leaves that had a .grad, which is a further input; in order
@@ -34,8 +47,8 @@ struct Variant {
 
   bool fits(const std::string& wanted, std::uint64_t marks_now) const {
     if (key != wanted) return false;
-    for (const auto& [leaf, had] : guards)
-      if (bool(leaf->grad) != had) return false;
+    for (const LeafGuard& g : guards)
+      if (!g.fits()) return false;
     if (marks != marks_now && first_changed()) return false;
     marks = marks_now;
     return true;
@@ -51,10 +64,14 @@ struct Variant {
     auto out = differences(signature, now);
     if (!out.empty()) return out;
     std::size_t count = 0;
-    for (const auto& [leaf, had] : guards) {
-      if (bool(leaf->grad) == had || ++count > 1) continue;
-      out.push_back({Cause::grad, fmt::format("leaf {}{} had {} gradient and has {} now", name_of(leaf->window.dtype),
-                                              to_string(leaf->window.shape), had ? "a" : "no", had ? "none" : "one")});
+    for (const LeafGuard& g : guards) {
+      if (g.fits() || ++count > 1) continue;
+      const Window& w = g.leaf->window;
+      out.push_back({Cause::grad, fmt::format("leaf {}{} had {} gradient and has {} now", name_of(w.dtype),
+                                              to_string(w.shape), g.had ? "a" : "no",
+                                              !g.had         ? "one"
+                                              : g.leaf->grad ? "one of another type or layout"
+                                                             : "none")});
     }
     if (count > 1) out[0].text += fmt::format(", and so {} more", count - 1);
     if (const Watched* w = out.empty() ? first_changed() : nullptr)
@@ -196,7 +213,7 @@ struct Compiled::State {
           if (place.kind == Place::Kind::outside) outside.insert(place.number);
     v.key = key_of(inputs, plain_key, outside);
     v.guards.clear();
-    for (const auto& g : notebook->guards()) v.guards.emplace_back(g.leaf, g.had());
+    for (const auto& g : notebook->guards()) v.guards.emplace_back(g);
     v.watched = notebook->watched();
     v.marks = 0;  // forces a check of `watched` at the next call
   }

@@ -196,6 +196,10 @@ void Graph::read(const Tensor& t, std::function<void(Result<HostData>)> done, bo
   if (!whole) return done(std::move(whole).error());
   flush();
   const auto& impl = *whole->impl();
+  if (!lies_within(impl.window, impl.storage->bytes))
+    return done(make_error(ErrorKind::internal,
+                           fmt::format("a {} view that reaches beyond its tensor was read", to_string(t.shape())),
+                           "this is a bug of Rille: please report it"));
   const auto work = [queue = impl_->queue, device = device_, storage = impl.storage, w = impl.window,
                      last_try](kernels::LaneState& lane) -> Result<HostData> {
     queue->first_error = queue->nodes.empty() ? queue->first_error : nullptr;

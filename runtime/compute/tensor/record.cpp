@@ -35,6 +35,16 @@ Tensor make_tensor(Graph& g, DType dtype, const Dims& shape) {
   return Tensor(std::move(impl));
 }
 
+bool lies_within(const Window& w, std::size_t storage_bytes) {
+  __int128 first = w.offset, last = w.offset;
+  for (int i = 0; i < w.shape.n; ++i) {
+    if (w.shape[i] <= 0) return w.shape[i] == 0;
+    const __int128 reach = __int128(w.shape[i] - 1) * w.strides[i];
+    (reach < 0 ? first : last) += reach;
+  }
+  return first >= 0 && (last + 1) * std::int64_t(size_bytes(w.dtype)) <= __int128(storage_bytes);
+}
+
 Tensor make_window(const Tensor& t, std::int64_t offset, const Dims& shape, const Dims& strides) {
   if (auto* const notebook = t.graph().impl().notebook) notebook->watch(t);
   Tensor w = t.detach();
@@ -61,6 +71,10 @@ Result<void> check_operand(Graph& g, OpId op, const Tensor& t) {
                                   to_string(t.shape())),
                       "return it from the function");
   }
+  if (!lies_within(impl.window, impl.storage->bytes))
+    return make_error(ErrorKind::internal,
+                      fmt::format("{}: a {} view reaches beyond its tensor", op_of(op).name, to_string(t.shape())),
+                      "this is a bug of Rille: please report it");
   return success();
 }
 
@@ -143,8 +157,8 @@ Result<void> record_with(Graph& g, OpId op, const kernels::Attrs& attrs, const s
   for (const auto& t : in)
     if (t) RILLE_CHECK(check_operand(g, op, t));
   for (const auto& t : out) {
-    RILLE_CHECK(check_operand(g, op, t));
     RILLE_CHECK(check_size(op, t));
+    RILLE_CHECK(check_operand(g, op, t));
   }
   RILLE_CHECK(check_known(g, op));
   note_read(g, in);

@@ -180,6 +180,8 @@ struct Spec {
 
 // A new tensor without a value.
 Tensor make_tensor(Graph& g, DType dtype, const Dims& shape);
+// Whether all elements of the window lie in a storage of so many bytes. record() and read() refuse others.
+bool lies_within(const Window& window, std::size_t storage_bytes);
 // A view of the memory of `t`, without gradient history.
 Tensor make_window(const Tensor& t, std::int64_t offset, const Dims& shape, const Dims& strides);
 

@@ -13,7 +13,10 @@ namespace rille::provider {
 
 namespace {
 
+constexpr std::size_t name_max = 200;  // what is behind it names no GPU
+
 std::vector<std::string> words_of(std::string_view text) {
+  text = text.substr(0, name_max);
   std::vector<std::string> out(1);
   for (char c : text) {
     if (c == ' ' || c == '-' || c == '_' || c == '/' || c == ',') {

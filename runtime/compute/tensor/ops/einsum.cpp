@@ -106,6 +106,9 @@ Result<Term> contract(const Term& a, const Term& b, const std::string& wanted) {
   for (const char c : a.letters) (!has(b.letters, c) ? mine : has(wanted, c) ? batch : inner) += c;
   for (const char c : b.letters)
     if (!has(a.letters, c)) yours += c;
+  if (batch.size() + mine.size() + yours.size() > std::size_t(kernels::max_rank))
+    return bad(fmt::format("einsum: the product of {} and {} has the dimensions {}: at most {} are possible", a.letters,
+                           b.letters, batch + mine + yours, kernels::max_rank));
   const auto n = product(a, batch), k = product(a, inner);
   RILLE_TRY(const auto x, ordered(a, batch + mine + inner));
   RILLE_TRY(const auto y, ordered(b, batch + inner + yours));

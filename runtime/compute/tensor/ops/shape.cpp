@@ -90,7 +90,7 @@ Result<Tensor> narrow(const Tensor& a, int dim, std::int64_t start, std::int64_t
   RILLE_CHECK(need("narrow", a));
   RILLE_TRY(const int d, normal_dim("narrow", dim, a.rank()));
   const std::int64_t size = a.shape()[d], from = start < 0 ? start + size : start;
-  if (from < 0 || length < 0 || from + length > size) {
+  if (from < 0 || length < 0 || length > size - from) {
     return bad(fmt::format("narrow: {} elements from position {} are outside of dimension {} of {}", length, start, dim,
                            to_string(a.shape())));
   }
@@ -229,14 +229,14 @@ Result<std::vector<Tensor>> split(const Tensor& a, const std::vector<std::int64_
   std::int64_t total = 0;
   bool fits = !sizes.empty();
   for (const auto s : sizes) {
-    fits = fits && s >= 0;
-    total += s;
+    fits = fits && s >= 0 && s <= a.shape()[d] - total;
+    if (fits) total += s;
   }
   if (!fits || total != a.shape()[d]) {
     std::string list;
     for (const auto s : sizes) list += (list.empty() ? "" : ", ") + std::to_string(s);
-    return bad(fmt::format("split: {} into {{{}}} along dimension {}: the sizes make {}, not {}", to_string(a.shape()),
-                           list, d + 1, total, a.shape()[d]));
+    return bad(fmt::format("split: {} into {{{}}} along dimension {}: the sizes do not make {}", to_string(a.shape()),
+                           list, d + 1, a.shape()[d]));
   }
   return pieces_of(a, sizes, d);
 }
