@@ -20,6 +20,13 @@ MemoryHeld count_object(const Graph& g) {
 
 }  // namespace
 
+TensorImpl::~TensorImpl() {
+  for (Tensor next = std::move(grad); next && next.impl().use_count() == 1;) {
+    Tensor inner = std::move(next.impl()->grad);
+    next = std::move(inner);
+  }
+}
+
 Tensor make_tensor(Graph& g, DType dtype, const Dims& shape) {
   const bool possible = bool(check_dims(shape));  // else record() refuses it
   auto storage = std::make_shared<Storage>();

@@ -118,6 +118,10 @@ struct TensorImpl {
   std::shared_ptr<GradFn> grad_fn;
   int output = 0;              // index of this tensor among the outputs of grad_fn
   std::uint64_t argument = 0;  // compiled call that has this tensor, or its base if a view, as argument; 0: none
+  MemoryHeld counted;          // of a handle that shares another's storage
+  TensorImpl() = default;
+  TensorImpl(const TensorImpl&) = delete;
+  ~TensorImpl();  // frees a chain of .grad in a loop
 };
 
 // The lane's state: the operations sent to the lane and not yet run, in order.

@@ -73,6 +73,7 @@ Tensor Tensor::detach() const {
   impl->storage = impl_->storage;
   impl->window = impl_->window;
   impl->argument = impl_->argument;
+  impl->counted = MemoryHeld::count(device()->counted_in(), MemoryUse::Part::tensors, sizeof(TensorImpl));
   return Tensor(std::move(impl));
 }
 
