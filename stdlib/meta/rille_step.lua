@@ -73,7 +73,8 @@ local Database = {}
 ---@param ... any a value for each `?`, or one table for `:names`
 ---@return number changed rows, including those changed by triggers
 ---@mark step-only
----@error invalid the statement is wrong, breaks a constraint, or would end the transaction
+---@error invalid the statement is wrong, breaks a constraint, would end the transaction, or is a pragma that changes
+--- settings; under limits also if it is too large
 ---@error state the transaction is over
 ---@example
 --- rille.step("add", { effect = "tx", db = "my.db" }, function(attempt, ctx)

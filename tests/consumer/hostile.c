@@ -162,7 +162,7 @@ static const struct {
     {"load of a builtin", "load(debug.traceback)", ANY},
     {"load of a bomb", "while true do load('return ' .. ('('):rep(1e5)) end", RILLE_TIMEOUT},
     {"load of a long text", "local s = ('local x = 1\\n'):rep(1e6) while true do load(s) end", ANY},
-    {"a result that doubles", "local t = {} for i = 1, 60 do t = { t, t } end return t", RILLE_INVALID},
+    {"a result that doubles", "local t = {} for i = 1, 60 do t = { t, t } end return t", ANY}, /* or timeout */
     {"an error that doubles", "local t = {} for i = 1, 60 do t = { t, t } end error(t)", ANY},
     {"a step that doubles",
      RILLE "rille.step('x', function() local t = {} for i = 1, 60 do t = { t, t } end return t "

@@ -4,6 +4,7 @@
 local rille = require "rille"
 local tap = require "tap"
 local rows = require "grants_rows"
+local native = require "rille.native"
 
 -- No process can create a file below /proc/nowhere.
 local given = '{"read":["/proc/nowhere"],"write":["/proc/nowhere","/tmp","/dev/stdout"],"env":["NOWHERE"],' ..
@@ -164,7 +165,6 @@ tap.test("the network", function()
     "https://evil.org/?example.org:443", "mailto:me@example.org", "mailto:me@example.org,you@evil.org" } do
     tap.raises("denied", "network = ", rille.budget, { limit = 1, alert_url = url })
   end
-  local native = require "rille.native"
   set_grants '{"network":["127.0.0.1:1"]}'
   local alone = rille.communicator { rank = 0, world = 1 }
   row("Communicator:split", "network", function() native.ranks_listen(alone) end)

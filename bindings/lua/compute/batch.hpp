@@ -49,6 +49,15 @@ inline data::Look look_at_limits(lua_State* L) {
   return [L] { LuaHost::of(L).check(L); };
 }
 
+// Counts what is used while `held` lives.
+inline data::Room keep_room(lua_State* L, std::vector<MemoryHeld>& held) {
+  return [L, &held](std::int64_t bytes) -> Result<> {
+    RILLE_TRY(auto one, MemoryHeld::take(LuaHost::of(L).options().memory, MemoryUse::Part::tensors, bytes));
+    held.push_back(std::move(one));
+    return success();
+  };
+}
+
 // Counts the host memory of a batch before it is filled: `rows` of `shape`. Tensors count themselves.
 inline Result<MemoryHeld> memory_for(lua_State* L, std::int64_t rows, std::vector<std::int64_t> shape, DType dtype) {
   shape.insert(shape.begin(), rows);

@@ -88,10 +88,34 @@ Result<int> tokens(lua_State* L) {
                                                look_at_limits(L)));
 }
 
-Async<std::string> tokenize_on_thread(Loop& loop, std::string path, std::string tokenizer, std::string pattern) {
-  std::function<Result<std::string>()> job = [path = std::move(path), tokenizer, pattern]() -> Result<std::string> {
+// The limits of the run that a job on another thread looks at.
+struct JobLimits {
+  std::shared_ptr<Work> work;
+  std::uint64_t ends = 0;  // of the work, when the job began
+  std::shared_ptr<MemoryUse> memory;
+  std::shared_ptr<DiskUse> disk;
+};
+
+Async<std::string> tokenize_on_thread(Loop& loop, std::string path, std::string tokenizer, std::string pattern,
+                                      JobLimits limits) {
+  std::function<Result<std::string>()> job = [path = std::move(path), tokenizer, pattern,
+                                              limits = std::move(limits)]() -> Result<std::string> {
+    struct Ended {};
+    std::vector<MemoryHeld> held;
+    const auto look = [&] {
+      if (limits.work && limits.work->ended_since(limits.ends)) throw Ended();
+    };
+    const data::Room room = [&](std::int64_t bytes) -> Result<> {
+      RILLE_TRY(MemoryHeld one, MemoryHeld::take(limits.memory, MemoryUse::Part::tensors, bytes));
+      held.push_back(std::move(one));
+      return success();
+    };
+    const data::Room disk = [&](std::int64_t bytes) { return limits.disk ? limits.disk->take(bytes) : success(); };
     const std::string home = default_home();
-    return data::tokenize(path, tokenizer, pattern, home.empty() ? path + ".tokens" : home + "/cache/tokens");
+    try {
+      return data::tokenize(path, tokenizer, pattern, home.empty() ? path + ".tokens" : home + "/cache/tokens",
+                            {look, room, [&] { held.clear(); }}, disk);
+    } catch (const Ended&) { return *limits.work->why(); }
   };
   co_return co_await thread_job(loop, std::move(job));
 }
@@ -101,7 +125,11 @@ Result<int> tokenize(lua_State* L) {
   RILLE_TRY(std::string path, may_read(L, check_text(L, 1, "path"), Grants::Names::tree));
   RILLE_TRY(std::string tokenizer, may_read(L, check_text(L, 2, "tokenizer"), Grants::Names::tree));
   std::string pattern(check_text(L, 3, "pattern"));
-  return await(L, tokenize_on_thread(LuaHost::of(L).loop(), std::move(path), std::move(tokenizer), std::move(pattern)),
+  const LuaHost& host = LuaHost::of(L);
+  JobLimits limits{host.work(), host.work() ? host.work()->ends() : 0, host.options().memory, host.options().disk};
+  return await(L,
+               tokenize_on_thread(LuaHost::of(L).loop(), std::move(path), std::move(tokenizer), std::move(pattern),
+                                  std::move(limits)),
                [](lua_State* l, std::string made) {
                  push_made(l);
                  push(l, made);

@@ -1,7 +1,7 @@
 // rille.data.tokenizer; runtime/compute/data/tokenizer.hpp does the work.
 #include "runtime/compute/data/tokenizer.hpp"
 
-#include "bindings/lua/compute/tensor.hpp"
+#include "bindings/lua/compute/batch.hpp"
 
 namespace rille::lua {
 
@@ -11,6 +11,7 @@ using data::Tokenizer;
 
 struct TokenizerHandle {
   Tokenizer tokenizer;
+  MemoryHeld held;
   std::string path, pattern;
 };
 
@@ -21,9 +22,18 @@ Result<int> open(lua_State* L) {
   const std::string path(check_text(L, 1, "rille.data.tokenizer"));
   const std::string pattern(lua_isnoneornil(L, 2) ? "" : check_text(L, 2, "rille.data.tokenizer's pattern"));
   RILLE_TRY(const std::string granted, may_read(L, path, Grants::Names::tree));
-  auto opened = Tokenizer::open(granted, pattern);
+  std::int64_t bytes = 0;
+  MemoryHeld held;
+  const data::Room room = [&](std::int64_t more) -> Result<> {
+    held = MemoryHeld();
+    RILLE_TRY(held, MemoryHeld::take(LuaHost::of(L).options().memory, MemoryUse::Part::tensors, bytes += more));
+    return success();
+  };
+  auto opened = Tokenizer::open(granted, pattern, {look_at_limits(L), room, {}});
   if (!opened) return at_line(L, std::move(opened).error());
-  push_object(L, TokenizerHandle{std::move(*opened), path, pattern});
+  held = MemoryHeld();
+  RILLE_TRY(held, MemoryHeld::take(LuaHost::of(L).options().memory, MemoryUse::Part::tensors, bytes / 4));
+  push_object(L, TokenizerHandle{std::move(*opened), std::move(held), path, pattern});
   return 1;
 }
 
@@ -36,6 +46,8 @@ Result<int> encode(lua_State* L) {
     how = {option_bool(L, 3, "special", false), option_bool(L, 3, "before", false), option_bool(L, 3, "behind", false),
            option_bool(L, 3, "continued", false)};
   }
+  std::vector<MemoryHeld> held;
+  how.asked = {look_at_limits(L), keep_room(L, held), {}};
   auto ids = t.encode(text, how);
   if (!ids) return at_line(L, std::move(ids).error());
   lua_createtable(L, static_cast<int>(ids->size()), 0);
@@ -65,8 +77,10 @@ Result<int> decode(lua_State* L) {
   } else {
     add(2);
   }
+  std::vector<MemoryHeld> held;
   if (!lua_isnoneornil(L, 3)) check_known(L, 3, "tokenizer:decode", {"continued"}, false);
-  auto text = t.decode(ids, lua_istable(L, 3) && option_bool(L, 3, "continued", false));
+  auto text = t.decode(ids, lua_istable(L, 3) && option_bool(L, 3, "continued", false),
+                       {look_at_limits(L), keep_room(L, held), {}});
   if (!text) return at_line(L, std::move(text).error());
   push(L, *text);
   return 1;

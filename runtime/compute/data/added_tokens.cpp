@@ -1,5 +1,7 @@
 #include "runtime/compute/data/added_tokens.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "runtime/compute/data/utf8.hpp"
@@ -19,21 +21,29 @@ bool is_space(std::string_view c) {
 }  // namespace
 
 Result<> AddedTokens::add(Token token) {
+  constexpr int tokens_max = 20'000;  // adding and finding them takes time for each
   if (token.text.empty()) return {};
+  if (++count_ > tokens_max)
+    return make_error(ErrorKind::invalid, fmt::format("the tokenizer has more than {} added tokens", tokens_max),
+                      "put words into the vocabulary of the model");
   if (token.single_word && !in_word_) { RILLE_TRY(in_word_, TextPattern::regex(R"([\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}])")); }
   auto& list = by_first_[static_cast<std::uint8_t>(token.text[0])];
   const auto place =
       std::find_if(list.begin(), list.end(), [&](const Token& other) { return other.text.size() < token.text.size(); });
   list.insert(place, std::move(token));
-  any_ = true;
   return {};
 }
 
-const AddedTokens::Token* AddedTokens::find(std::string_view text, bool special, std::size_t& at) const {
-  if (!any_) return nullptr;
-  for (; at < text.size(); ++at)
-    for (const Token& token : by_first_[static_cast<std::uint8_t>(text[at])])
+const AddedTokens::Token* AddedTokens::find(std::string_view text, bool special, std::size_t& at,
+                                            const Asked& asked) const {
+  if (!count_) return nullptr;
+  Pace pace(asked.look);
+  for (; at < text.size(); ++at) {
+    const auto& list = by_first_[static_cast<std::uint8_t>(text[at])];
+    if (!list.empty()) pace.did(64 * list.size());
+    for (const Token& token : list)
       if ((special || !token.special) && text.substr(at, token.text.size()) == token.text) return &token;
+  }
   return nullptr;
 }
 

@@ -22,13 +22,13 @@ class AddedTokens {
     bool left_strip = false, right_strip = false;  // the match also consumes white space to its left or right
   };
 
-  Result<> add(Token token);
+  Result<> add(Token token);  // invalid: too many
 
   // Calls token(id) for each match and rest(text) -> Result<> for the text between matches, in the order of the text.
   template <class F, class G>
-  Result<> split(std::string_view text, bool special, const F& rest, const G& token) const {
+  Result<> split(std::string_view text, bool special, const F& rest, const G& token, const Asked& asked) const {
     std::size_t from = 0;
-    for (std::size_t at = 0; const Token* found = find(text, special, at);) {
+    for (std::size_t at = 0; const Token* found = find(text, special, at, asked);) {
       std::size_t begin = at, end = at + found->text.size();
       at = end;
       if (!fits(*found, text, from, begin, end)) continue;
@@ -42,13 +42,13 @@ class AddedTokens {
 
  private:
   // Finds the first match from `at` on and moves `at` to its start.
-  const Token* find(std::string_view text, bool special, std::size_t& at) const;
+  const Token* find(std::string_view text, bool special, std::size_t& at, const Asked& asked) const;
   // Whether the match [begin, end) is allowed. Extends it over white space that the token strips, but not before
   // `from`.
   bool fits(const Token& token, std::string_view text, std::size_t from, std::size_t& begin, std::size_t& end) const;
 
   std::array<std::vector<Token>, 256> by_first_;  // tokens by their first byte, the longest first
-  bool any_ = false;
+  int count_ = 0;
   std::optional<TextPattern> in_word_;
 };
 

@@ -65,7 +65,11 @@ void letters_of(const Vocabulary& v, std::string_view word, std::vector<std::int
 
 }  // namespace
 
-void merge_word(const Vocabulary& vocabulary, std::string_view word, std::vector<std::int32_t>& out) {
+Result<> merge_word(const Vocabulary& vocabulary, std::string_view word, std::vector<std::int32_t>& out,
+                    const Asked& asked) {
+  constexpr std::size_t bytes_of_letter = 48, counted_from_bytes = 16 << 10;
+  if (word.size() > counted_from_bytes) RILLE_CHECK(asked.needs(word.size() * bytes_of_letter));
+  Pace pace(asked.look);
   std::vector<std::int32_t> letters;
   letters.reserve(word.size());
   if (vocabulary.of_characters) letters_of(vocabulary, word, letters);
@@ -83,8 +87,9 @@ void merge_word(const Vocabulary& vocabulary, std::string_view word, std::vector
     Vocabulary::Merge m;
     if (vocabulary.join(left.id, right, m)) queue.push({m.rank, place, left.id, right, m.id});
   };
-  for (std::int32_t i = 0; i + 1 < n; ++i) offer(i);
+  for (std::int32_t i = 0; i + 1 < n; ++i) offer(i), pace.did(0);
   while (!queue.empty()) {
+    pace.did(0);
     const Candidate c = queue.top();
     queue.pop();
     BpePart& left = parts[std::size_t(c.place)];
@@ -98,6 +103,7 @@ void merge_word(const Vocabulary& vocabulary, std::string_view word, std::vector
     offer(c.place);
   }
   for (std::int32_t i = 0; i >= 0 && i < n; i = parts[std::size_t(i)].after) out.push_back(parts[std::size_t(i)].id);
+  return success();
 }
 
 }  // namespace rille::data

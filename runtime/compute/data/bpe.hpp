@@ -7,6 +7,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "runtime/compute/data/pace.hpp"
+
 namespace rille::data {
 
 struct TextHash {
@@ -40,6 +42,7 @@ struct Vocabulary {
 };
 
 // Appends the word's ids. Takes O(n log n) for n bytes, so that no text can take excessively long.
-void merge_word(const Vocabulary& vocabulary, std::string_view word, std::vector<std::int32_t>& out);
+Result<> merge_word(const Vocabulary& vocabulary, std::string_view word, std::vector<std::int32_t>& out,
+                    const Asked& asked);
 
 }  // namespace rille::data

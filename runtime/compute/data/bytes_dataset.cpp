@@ -34,7 +34,7 @@ Error too_short(const std::string& path, std::string_view part, std::uint64_t si
                     "use more text, a smaller context, or a smaller validation share");
 }
 
-Result<std::string> read_directory(const std::string& path, const Look& look, const BytesDataset::Room& room) {
+Result<std::string> read_directory(const std::string& path, const Look& look, const Room& room) {
   RILLE_TRY(auto files, files_of(path, look));
   std::int64_t bytes = 0;
   for (const std::string& file : files) {

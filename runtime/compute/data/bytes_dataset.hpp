@@ -38,7 +38,6 @@ class TokenFile;
 class BytesDataset {
  public:
   // `room` is asked before the files of a directory are read into memory, which has so many bytes.
-  using Room = std::function<Result<>(std::int64_t bytes)>;
   static Result<BytesDataset> open(const std::string& path, const BytesOptions& options, const Look& look = {},
                                    const Room& room = {});
   // Opens token files, concatenated in the given order. With separate validation files, options.validation is

@@ -4,11 +4,25 @@
 #include <cstdint>
 #include <functional>
 
+#include "runtime/core/base/result.hpp"
+
 namespace rille::data {
 
 // Called now and then. It may throw, which ends the loop; a position that the loop would have moved stays where it was.
 // Empty: nobody wants to end the loop.
 using Look = std::function<void()>;
+// Asked before so many bytes more are used; an error refuses them. Empty: they are given.
+using Room = std::function<Result<>(std::int64_t bytes)>;
+
+struct Asked {
+  Look look;
+  Room room;
+  std::function<void()> over;  // what room gave is free again: called between the pieces of a long work
+  void looks() const {
+    if (look) look();
+  }
+  Result<> needs(std::size_t bytes) const { return room ? room(static_cast<std::int64_t>(bytes)) : success(); }
+};
 
 class Pace {
  public:

@@ -6,12 +6,18 @@
 
 namespace rille::data {
 
+namespace {
+// PCRE2 limits the steps of one start and is not interrupted, so it tries few starts at a time.
+constexpr std::size_t starts_at_once = 64;
+}  // namespace
+
 Result<TextPattern> TextPattern::regex(const std::string& text) {
   TextPattern p;
   int code = 0;
   PCRE2_SIZE at = 0;
   p.code_.reset(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(),
-                              PCRE2_UTF | PCRE2_UCP | PCRE2_MATCH_INVALID_UTF, &code, &at, nullptr));
+                              PCRE2_UTF | PCRE2_UCP | PCRE2_MATCH_INVALID_UTF | PCRE2_USE_OFFSET_LIMIT, &code, &at,
+                              nullptr));
   if (!p.code_) {
     PCRE2_UCHAR message[200];
     pcre2_get_error_message(code, message, sizeof message);
@@ -21,6 +27,7 @@ Result<TextPattern> TextPattern::regex(const std::string& text) {
         "patterns are regular expressions; \"gpt2\", \"cl100k\" and \"llama3\" are known by name");
   }
   (void)pcre2_jit_compile(p.code_.get(), PCRE2_JIT_COMPLETE);  // ignore an error: without JIT, matching is only slower
+  p.context_.reset(pcre2_match_context_create(nullptr));
   p.match_.reset(pcre2_match_data_create_from_pattern(p.code_.get(), nullptr));
   return p;
 }
@@ -31,16 +38,25 @@ TextPattern TextPattern::literal(std::string text) {
   return p;
 }
 
-Result<bool> TextPattern::next(std::string_view text, std::size_t at, std::size_t& begin, std::size_t& end) const {
+Result<bool> TextPattern::next(std::string_view text, std::size_t at, std::size_t& begin, std::size_t& end,
+                               const Asked& asked) const {
+  asked.looks();
   if (!code_) {
     begin = text.find(literal_, at);
     end = begin + literal_.size();
     return begin != text.npos;
   }
   for (std::size_t from = at; from < text.size();) {
+    pcre2_set_offset_limit(context_.get(), from + starts_at_once - 1);
     const int found = pcre2_match(code_.get(), reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), from, 0,
-                                  match_.get(), nullptr);
-    if (found == PCRE2_ERROR_NOMATCH) return false;
+                                  match_.get(), context_.get());
+    if (found == PCRE2_ERROR_NOMATCH) {
+      asked.looks();
+      from += starts_at_once;  // or at the character that this is in
+      for (int i = 0; i < 3 && from < text.size() && (static_cast<unsigned char>(text[from]) & 0xc0) == 0x80; ++i)
+        --from;
+      continue;
+    }
     if (found < 0)
       return make_error(
           ErrorKind::invalid,
@@ -55,11 +71,15 @@ Result<bool> TextPattern::next(std::string_view text, std::size_t at, std::size_
   return false;
 }
 
-Result<std::string> TextPattern::replaced(std::string_view text, std::string_view with) const {
+Result<std::string> TextPattern::replaced(std::string_view text, std::string_view with, std::size_t bytes_max,
+                                          const Asked& asked) const {
   std::string out;
   for (std::size_t at = 0, begin = 0, end = 0;; at = end) {
-    RILLE_TRY(const bool found, next(text, at, begin, end));
+    RILLE_TRY(const bool found, next(text, at, begin, end, asked));
     out += text.substr(at, found ? begin - at : text.npos);
+    if (out.size() + (found ? with.size() : 0) > bytes_max)
+      return make_error(ErrorKind::invalid, "the steps of the tokenizer make a text more than eight times as long",
+                        "use the tokenizer file that came with the model");
     if (!found) return out;
     out += with;
   }
@@ -67,7 +87,7 @@ Result<std::string> TextPattern::replaced(std::string_view text, std::string_vie
 
 bool TextPattern::matches(std::string_view text) const {
   std::size_t begin = 0, end = 0;
-  const auto found = next(text, 0, begin, end);
+  const auto found = next(text, 0, begin, end, {});
   return found.ok() && *found;
 }
 

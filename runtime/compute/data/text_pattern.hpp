@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "runtime/compute/data/pace.hpp"
 #include "runtime/core/base/result.hpp"
 
 namespace rille::data {
@@ -26,8 +27,10 @@ class TextPattern {
 
   // Calls word(text) -> Result<> for each nonempty word in order. invalid: PCRE2 reached a limit.
   template <class F>
-  Result<> split(std::string_view text, Cut cut, const F& word) const;
-  Result<std::string> replaced(std::string_view text, std::string_view with) const;
+  Result<> split(std::string_view text, Cut cut, const F& word, const Asked& asked) const;
+  // invalid: the result would have more than bytes_max.
+  Result<std::string> replaced(std::string_view text, std::string_view with, std::size_t bytes_max,
+                               const Asked& asked) const;
   bool matches(std::string_view text) const;  // whether the pattern matches anywhere in the text
   const std::string* as_literal() const { return code_ ? nullptr : &literal_; }
 
@@ -35,24 +38,27 @@ class TextPattern {
   struct Free {
     void operator()(pcre2_code* p) const { pcre2_code_free(p); }
     void operator()(pcre2_match_data* p) const { pcre2_match_data_free(p); }
+    void operator()(pcre2_match_context* p) const { pcre2_match_context_free(p); }
   };
   // Finds the first nonempty match that starts at `at` or later; false: there is none.
-  Result<bool> next(std::string_view text, std::size_t at, std::size_t& begin, std::size_t& end) const;
+  Result<bool> next(std::string_view text, std::size_t at, std::size_t& begin, std::size_t& end,
+                    const Asked& asked) const;
 
   std::string literal_;
   std::unique_ptr<pcre2_code, Free> code_;
   std::unique_ptr<pcre2_match_data, Free> match_;
+  std::unique_ptr<pcre2_match_context, Free> context_;
 };
 
 template <class F>
-Result<> TextPattern::split(std::string_view text, Cut cut, const F& word) const {
+Result<> TextPattern::split(std::string_view text, Cut cut, const F& word, const Asked& asked) const {
   const auto give = [&](std::size_t begin, std::size_t end) -> Result<> {
     if (begin < end) return word(text.substr(begin, end - begin));
     return {};
   };
   // Text from position `held` on has not been passed to word() yet; text before position `at` has been searched.
   for (std::size_t held = 0, at = 0, begin = 0, end = 0;;) {
-    RILLE_TRY(const bool found, next(text, at, begin, end));
+    RILLE_TRY(const bool found, next(text, at, begin, end, asked));
     if (!found) begin = end = text.size();
     switch (cut) {
       case Cut::isolated: RILLE_CHECK(give(at, begin)); [[fallthrough]];

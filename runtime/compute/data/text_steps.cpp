@@ -10,6 +10,10 @@ const char* const gpt2_pattern = R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?
 
 namespace {
 
+constexpr std::size_t mark_bytes_max = 8;
+// The longest text that steps may make of one with so many bytes.
+std::size_t longest(std::size_t bytes) { return 8 * bytes + 4096; }
+
 constexpr const char* default_mark = "\xe2\x96\x81";  // U+2581: stands for a space in the vocabulary
 
 Error unknown(const std::string& shown, const char* role, const std::string& what, const char* known) {
@@ -71,13 +75,14 @@ Result<> Normalizer::add(const Value& json, const std::string& shown) {
   return {};
 }
 
-Result<std::string> Normalizer::apply(std::string_view text, Start start) const {
+Result<std::string> Normalizer::apply(std::string_view text, Start start, const Asked& asked) const {
+  RILLE_CHECK(asked.needs(2 * text.size()));
   std::string out(text);
   for (const Step& step : steps_) {
     if (!step.prepend) {
-      RILLE_TRY(out, step.pattern.replaced(out, step.text));
+      RILLE_TRY(out, step.pattern.replaced(out, step.text, longest(text.size()), asked));
     } else if (start != Start::continued && !out.empty()) {
-      out.insert(0, step.text);
+      out.insert(0, step.text.substr(0, longest(text.size())));
     }
   }
   return out;
@@ -146,7 +151,7 @@ Result<> PreTokenizer::add_metaspace(const Value& json, const std::string& shown
   Step step;
   step.front = scheme == "always" ? Step::Front::always : scheme == "first" ? Step::Front::first : Step::Front::never;
   step.mark = json.text("replacement", default_mark);
-  if (step.mark.empty()) return not_whole(shown, json);
+  if (step.mark.empty() || step.mark.size() > mark_bytes_max) return not_whole(shown, json);
   step.pattern = TextPattern::literal(step.mark);
   step.cut = Cut::with_next;
   step.cuts = json.boolean("split", true);
@@ -229,22 +234,31 @@ Result<> Decoder::add(const Value& json, const std::string& shown) {
   return {};
 }
 
-Result<std::string> Decoder::text(std::vector<std::string> tokens, bool continued) const {
+Result<std::string> Decoder::text(std::vector<std::string> tokens, bool continued, const Asked& asked) const {
   std::string all;
   bool fused = false;
+  std::size_t bytes = 0;
+  for (const std::string& token : tokens) bytes += token.size();
   for (const Step& step : steps_) {
+    std::size_t room = longest(bytes);
     for (std::size_t i = 0; i < tokens.size(); ++i) {
       std::string& token = tokens[i];
       const bool begins = i == 0 && !continued;
+      if (i % 1000 == 0) asked.looks();
       if (step.kind == Kind::replace) {
-        RILLE_TRY(token, step.pattern.replaced(token, step.text));
+        RILLE_TRY(token, step.pattern.replaced(token, step.text, room, asked));
+        room -= token.size();
       } else if (step.kind == Kind::metaspace) {
-        RILLE_TRY(token, step.pattern.replaced(token, begins && step.front ? "" : " "));
+        RILLE_TRY(token, step.pattern.replaced(token, begins && step.front ? "" : " ", room, asked));
+        room -= token.size();
       } else if (step.kind == Kind::bytes) {
         if (const int byte = byte_of_token(token); byte >= 0) token.assign(1, static_cast<char>(byte));
       } else if (step.kind == Kind::strip) {
         const std::size_t n = step.text.size();
-        for (auto k = fused && !begins ? 0 : step.front; k > 0 && token.starts_with(step.text); --k) token.erase(0, n);
+        std::size_t front = 0;
+        for (auto k = fused && !begins ? 0 : step.front; k > 0 && token.compare(front, n, step.text) == 0; --k)
+          front += n;
+        token.erase(0, front);
         for (auto k = step.back; k > 0 && token.ends_with(step.text); --k) token.resize(token.size() - n);
       }
     }

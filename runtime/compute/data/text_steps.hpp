@@ -25,7 +25,7 @@ class Normalizer {
   // Reads a normalizer: Sequence, Prepend or Replace. NFC is ignored: texts are assumed to be composed.
   static Result<Normalizer> from_json(const Value& json, const std::string& shown);
   bool changes() const { return !steps_.empty(); }
-  Result<std::string> apply(std::string_view text, Start start) const;
+  Result<std::string> apply(std::string_view text, Start start, const Asked& asked) const;
   // Whether a text may be cut after a line end and the two pieces normalized separately.
   bool lines_apart() const;
 
@@ -48,8 +48,8 @@ class PreTokenizer {
 
   // Calls word(text) -> Result<> for each word in order.
   template <class F>
-  Result<> words(std::string_view text, Start start, const F& word) const {
-    return from(0, text, start, word);
+  Result<> words(std::string_view text, Start start, const F& word, const Asked& asked) const {
+    return from(0, text, start, word, asked);
   }
 
  private:
@@ -69,15 +69,19 @@ class PreTokenizer {
   static std::string marked(const Step& step, std::string_view text, Start start);
 
   template <class F>
-  Result<> from(std::size_t at, std::string_view text, Start start, const F& word) const {
+  Result<> from(std::size_t at, std::string_view text, Start start, const F& word, const Asked& asked) const {
     if (at == steps_.size()) return word(text);
     const Step& step = steps_[at];
     std::string changed;
-    if (!step.mark.empty()) text = changed = marked(step, text, start);
-    if (!step.cuts) return from(at + 1, text, start, word);
-    return step.pattern.split(text, step.cut, [&](std::string_view piece) -> Result<> {
-      return from(at + 1, piece, piece.data() == text.data() ? start : Start::token, word);
-    });
+    if (!step.mark.empty()) {
+      RILLE_CHECK(asked.needs(text.size()));
+      text = changed = marked(step, text, start);
+    }
+    if (!step.cuts) return from(at + 1, text, start, word, asked);
+    const auto each = [&](std::string_view piece) -> Result<> {
+      return from(at + 1, piece, piece.data() == text.data() ? start : Start::token, word, asked);
+    };
+    return step.pattern.split(text, step.cut, each, asked);
   }
 
   std::vector<Step> steps_;
@@ -90,7 +94,7 @@ class Decoder {
   static Result<Decoder> from_json(const Value& json, const std::string& shown);
   // continued: other tokens precede these, so nothing is stripped in front. Bytes that form no character are returned
   // unchanged.
-  Result<std::string> text(std::vector<std::string> tokens, bool continued) const;
+  Result<std::string> text(std::vector<std::string> tokens, bool continued, const Asked& asked) const;
 
  private:
   enum class Kind { replace, bytes, fuse, strip, metaspace };

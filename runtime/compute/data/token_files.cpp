@@ -39,17 +39,19 @@ std::size_t piece_end(std::string_view text, std::size_t from) {
 // Appends token ids to the file, each `width` bytes wide.
 class IdWriter {
  public:
-  IdWriter(store::FileWriter& file, int width) : file_(file), width_(width) {}
+  IdWriter(store::FileWriter& file, int width, const Room& disk) : file_(file), width_(width), disk_(disk) {}
   Result<> write(const std::vector<std::int32_t>& ids) {
     buffer_.clear();
     const auto width = static_cast<std::size_t>(width_);
     for (const std::int32_t id : ids) buffer_.append(reinterpret_cast<const char*>(&id), width);
+    if (disk_) RILLE_CHECK(disk_(static_cast<std::int64_t>(buffer_.size())));
     return file_.write(buffer_);
   }
 
  private:
   store::FileWriter& file_;
   int width_;
+  const Room& disk_;
   std::string buffer_;
 };
 
@@ -127,26 +129,27 @@ Result<std::vector<std::string>> files_of(const std::string& path, const Look& l
 }
 
 Result<std::string> tokenize(const std::string& path, const std::string& tokenizer, const std::string& pattern,
-                             const std::string& directory) {
-  RILLE_TRY(const auto files, files_of(path));
+                             const std::string& directory, const Asked& asked, const Room& disk) {
+  RILLE_TRY(const auto files, files_of(path, asked.look));
   RILLE_TRY(const std::string key, key_of(files, tokenizer, pattern));
   std::error_code failed;
   for (const int width : {2, 4})
     if (const auto made = made_path(directory, key, width); fs::exists(made, failed)) return made;
-  RILLE_TRY(auto vocabulary, Tokenizer::open(tokenizer, pattern));
+  RILLE_TRY(auto vocabulary, Tokenizer::open(tokenizer, pattern, asked));
   RILLE_CHECK(store::make_directories(directory));
   const int width = vocabulary.size() <= 65536 ? 2 : 4;
   const auto end_of_text = files.size() > 1 ? vocabulary.id_of("<|endoftext|>") : std::nullopt;
   RILLE_TRY(auto out, store::FileWriter::create(made_path(directory, key, width)));
-  IdWriter writer(out, width);
+  IdWriter writer(out, width, disk);
   for (const std::string& file : files) {
     if (end_of_text) RILLE_CHECK(writer.write({*end_of_text}));
     RILLE_TRY(const auto map, store::MappedFile::open(file));
     const std::string_view text = map.view();
     for (std::size_t at = 0; at < text.size();) {
       const std::size_t end = vocabulary.lines_apart() ? piece_end(text, at) : text.size();
-      RILLE_TRY(const auto ids, vocabulary.encode(text.substr(at, end - at), {.continued = at > 0}));
+      RILLE_TRY(const auto ids, vocabulary.encode(text.substr(at, end - at), {.continued = at > 0, .asked = asked}));
       RILLE_CHECK(writer.write(ids));
+      if (asked.over) asked.over();
       at = end;
     }
   }

@@ -40,8 +40,8 @@ Result<std::vector<std::string>> files_of(const std::string& path, const Look& l
 // Encodes a text file or a folder's files with the tokenizer at the path `tokenizer` (`pattern` as for
 // Tokenizer::open) into a raw file in `directory`, named by a hash of the inputs, and returns the file's path. An
 // existing file is reused; a new one is written atomically. Each file of a folder is preceded by <|endoftext|> if the
-// vocabulary has that token. Blocks; any thread.
+// vocabulary has that token. `disk` is asked before so many bytes are written. Blocks; any thread.
 Result<std::string> tokenize(const std::string& path, const std::string& tokenizer, const std::string& pattern,
-                             const std::string& directory);
+                             const std::string& directory, const Asked& asked = {}, const Room& disk = {});
 
 }  // namespace rille::data

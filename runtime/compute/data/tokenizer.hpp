@@ -16,6 +16,7 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/compute/data/pace.hpp"
 #include "runtime/core/base/result.hpp"
 
 namespace rille::data {
@@ -27,6 +28,7 @@ struct Encoding {
   // whether to add the ids that the model's template puts before ("<s>") and after a text
   bool before = false, behind = false;
   bool continued = false;  // the text continues an earlier text: no space is put in front
+  Asked asked = {};        // room: for texts that steps change, and for long words
 };
 
 class Tokenizer {
@@ -34,7 +36,8 @@ class Tokenizer {
   // path: a file (tokenizer.json, *.tiktoken) or a directory with tokenizer.json, or with vocab.json and merges.txt.
   // pattern: how text is split into words: "gpt2", "cl100k", "llama3", or a regular expression; "": the pattern in
   // the file. tiktoken's files contain no pattern.
-  static Result<Tokenizer> open(const std::string& path, const std::string& pattern = "");
+  // asked.room: for the files while they are read; what stays is a quarter of it.
+  static Result<Tokenizer> open(const std::string& path, const std::string& pattern = "", const Asked& asked = {});
   // Reads the contents of such files, for tests and fuzzers; `shown` names the source in error messages.
   static Result<Tokenizer> from_tokenizer_json(std::string_view text, const std::string& shown,
                                                const std::string& pattern = "");
@@ -48,7 +51,7 @@ class Tokenizer {
   Result<std::vector<std::int32_t>> encode(std::string_view text, const Encoding& how = {});
   // Returns the text's bytes; a list of ids that was cut may end in the middle of a character. continued: other ids
   // precede these, so the space that encoding puts in front of a text is kept.
-  Result<std::string> decode(std::span<const std::int32_t> ids, bool continued = false) const;
+  Result<std::string> decode(std::span<const std::int32_t> ids, bool continued = false, const Asked& asked = {}) const;
 
   std::int64_t size() const;  // the largest id plus one
   // Finds a token, also a special one, by its bytes or, in a character vocabulary, by its spelling in the file.

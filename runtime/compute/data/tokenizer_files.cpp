@@ -1,4 +1,5 @@
 // Reads tokenizers of GPT-2 and tiktoken, and chooses the format by path. tokenizer_json.cpp reads Hugging Face's.
+#include <algorithm>
 #include <charconv>
 #include <filesystem>
 
@@ -27,6 +28,7 @@ Result<Tokenizer> Tokenizer::from_gpt2(std::string_view vocab_json, std::string_
                                        const std::string& pattern) {
   auto state = std::make_unique<State>();
   state->shown = shown + "/vocab.json";
+  state->ids_max = ids_max_of(vocab_json);
   const Result<Value> vocab = plain_json(vocab_json);
   if (!vocab) return broken_tokenizer(state->shown, vocab.error().message);
   if (!vocab->as_object()) return broken_tokenizer(state->shown, "not an object of tokens and ids");
@@ -53,6 +55,7 @@ Result<Tokenizer> Tokenizer::from_tiktoken(std::string_view text, const std::str
                                            const std::string& pattern) {
   auto state = std::make_unique<State>();
   state->shown = shown;
+  state->ids_max = ids_max_of(text);
   state->vocabulary.by_rank = true;
   for (int number = 1; !text.empty(); ++number) {
     const std::size_t end = text.find('\n');
@@ -75,19 +78,29 @@ Result<Tokenizer> Tokenizer::from_tiktoken(std::string_view text, const std::str
   return Tokenizer(std::move(state));
 }
 
-Result<Tokenizer> Tokenizer::open(const std::string& path, const std::string& pattern) {
+// Asks for room first: JSON takes many times its bytes.
+static Result<std::string> read_text(const std::string& path, const Asked& asked) {
+  constexpr std::size_t bytes_of_byte = 24, bytes_max = 256 << 20, bytes_least = 4096;
+  std::error_code ec;
+  const auto size = std::filesystem::file_size(path, ec);
+  const std::size_t bytes = ec ? bytes_least : std::clamp<std::size_t>(size, bytes_least, bytes_max);
+  RILLE_CHECK(asked.needs(bytes * bytes_of_byte));
+  return store::read_file(path, static_cast<std::int64_t>(bytes));
+}
+
+Result<Tokenizer> Tokenizer::open(const std::string& path, const std::string& pattern, const Asked& asked) {
   std::error_code ec;
   if (!std::filesystem::is_directory(path, ec)) {
-    RILLE_TRY(const std::string text, store::read_file(path));
+    RILLE_TRY(const std::string text, read_text(path, asked));
     if (path.ends_with(".tiktoken") || path.ends_with(".bpe")) return from_tiktoken(text, path, pattern);
     return from_tokenizer_json(text, path, pattern);
   }
-  if (std::filesystem::exists(path + "/tokenizer.json", ec)) return open(path + "/tokenizer.json", pattern);
+  if (std::filesystem::exists(path + "/tokenizer.json", ec)) return open(path + "/tokenizer.json", pattern, asked);
   if (!std::filesystem::exists(path + "/vocab.json", ec) || !std::filesystem::exists(path + "/merges.txt", ec))
     return make_error(ErrorKind::io, fmt::format("{} has neither tokenizer.json nor vocab.json and merges.txt", path),
                       "models on Hugging Face ship with these files");
-  RILLE_TRY(const std::string vocab, store::read_file(path + "/vocab.json"));
-  RILLE_TRY(const std::string merges, store::read_file(path + "/merges.txt"));
+  RILLE_TRY(const std::string vocab, read_text(path + "/vocab.json", asked));
+  RILLE_TRY(const std::string merges, read_text(path + "/merges.txt", asked));
   return from_gpt2(vocab, merges, path, pattern);
 }
 

@@ -99,6 +99,7 @@ Result<Tokenizer> Tokenizer::from_tokenizer_json(std::string_view text, const st
   RILLE_CHECK(check_model(model, shown));
   auto state = std::make_unique<State>();
   state->shown = shown;
+  state->ids_max = ids_max_of(text);
   RILLE_TRY(state->normalizer, Normalizer::from_json((*file)["normalizer"], shown));
   RILLE_TRY(state->cutter, PreTokenizer::from_json((*file)["pre_tokenizer"], shown));
   Vocabulary& vocabulary = state->vocabulary;

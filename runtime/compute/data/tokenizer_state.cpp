@@ -7,7 +7,6 @@ namespace rille::data {
 
 namespace {
 
-constexpr std::int64_t ids_max = 1 << 24;  // a larger id means that the file is damaged
 constexpr std::size_t words_kept = 1 << 16, kept_bytes_max = 32;
 constexpr std::string_view mark = "\xe2\x96\x81";  // U+2581: stands for a space in the vocabulary
 
@@ -92,7 +91,7 @@ Result<> Tokenizer::State::add_added(AddedTokens::Token token, bool normalized) 
   }
   added.push_back(token);
   if (normalized) {
-    RILLE_TRY(token.text, normalizer.apply(token.text, Start::text));
+    RILLE_TRY(token.text, normalizer.apply(token.text, Start::text, asked));
     // the decoder reverses the normalization
     if (vocabulary.of_characters) vocabulary.bytes[std::size_t(token.id)] = token.text;
   }
@@ -138,7 +137,7 @@ Result<> Tokenizer::State::encode_piece(std::string_view text, Start start, bool
                                         std::vector<std::int32_t>& out) {
   std::string changed;
   if (normalizer.changes()) {
-    RILLE_TRY(changed, normalizer.apply(text, start));
+    RILLE_TRY(changed, normalizer.apply(text, start, asked));
     text = changed;
   }
   return in_normal.split(
@@ -146,21 +145,19 @@ Result<> Tokenizer::State::encode_piece(std::string_view text, Start start, bool
       [&](std::string_view rest) -> Result<> {
         return encode_words(rest, rest.data() == text.data() ? start : Start::token, out);
       },
-      [&](std::int32_t id) { out.push_back(id); });
+      [&](std::int32_t id) { out.push_back(id); }, asked);
 }
 
 Result<> Tokenizer::State::encode_words(std::string_view text, Start start, std::vector<std::int32_t>& out) {
-  return cutter.words(text, start, [&](std::string_view word) -> Result<> {
-    encode_word(word, out);
-    return {};
-  });
+  return cutter.words(
+      text, start, [&](std::string_view word) { return encode_word(word, out); }, asked);
 }
 
-void Tokenizer::State::encode_word(std::string_view word, std::vector<std::int32_t>& out) {
+Result<> Tokenizer::State::encode_word(std::string_view word, std::vector<std::int32_t>& out) {
   if (ignore_merges) {
     if (const auto found = vocabulary.ids.find(word); found != vocabulary.ids.end()) {
       out.push_back(found->second);
-      return;
+      return success();
     }
   }
   if (!marks_apart) return merge(word, out);
@@ -169,20 +166,22 @@ void Tokenizer::State::encode_word(std::string_view word, std::vector<std::int32
     at = from;
     while (word.substr(at).starts_with(mark)) at += mark.size();
     at = std::min(word.find(mark, at), word.size());
-    merge(word.substr(from, at - from), out);
+    RILLE_CHECK(merge(word.substr(from, at - from), out));
   }
+  return success();
 }
 
-void Tokenizer::State::merge(std::string_view part, std::vector<std::int32_t>& out) {
+Result<> Tokenizer::State::merge(std::string_view part, std::vector<std::int32_t>& out) {
   if (const auto known = seen.find(part); known != seen.end()) {
     out.insert(out.end(), known->second.begin(), known->second.end());
-    return;
+    return success();
   }
   const std::size_t before_it = out.size();
-  merge_word(vocabulary, part, out);
-  if (part.size() > kept_bytes_max) return;
+  RILLE_CHECK(merge_word(vocabulary, part, out, asked));
+  if (part.size() > kept_bytes_max) return success();
   if (seen.size() >= words_kept) seen.clear();
   seen.emplace(part, std::vector<std::int32_t>(out.begin() + std::ptrdiff_t(before_it), out.end()));
+  return success();
 }
 
 }  // namespace rille::data

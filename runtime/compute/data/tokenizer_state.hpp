@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -30,6 +31,8 @@ struct Tokenizer::State {
   Normalizer normalizer;
   PreTokenizer cutter;
   Decoder decoder;
+  Asked asked;                               // by the call that runs
+  std::int64_t ids_max = 0;                  // a larger id means that the file is damaged
   std::vector<std::int32_t> before, behind;  // ids that the model's template adds before and after a text
   std::unordered_map<std::string, std::vector<std::int32_t>, TextHash, std::equal_to<>> seen;
 
@@ -47,9 +50,15 @@ struct Tokenizer::State {
 
  private:
   Result<> encode_words(std::string_view text, Start start, std::vector<std::int32_t>& out);
-  void encode_word(std::string_view word, std::vector<std::int32_t>& out);
-  void merge(std::string_view part, std::vector<std::int32_t>& out);
+  Result<> encode_word(std::string_view word, std::vector<std::int32_t>& out);
+  Result<> merge(std::string_view part, std::vector<std::int32_t>& out);
 };
+
+// The vocabulary is an array of tokens by id: a short file must not make a long one.
+inline std::int64_t ids_max_of(std::string_view file) {
+  constexpr std::int64_t least = 1 << 17, most = 1 << 24, bytes_of_token = 4;
+  return std::clamp(static_cast<std::int64_t>(file.size()) / bytes_of_token, least, most);
+}
 
 // Returns the regular expression of a known pattern ("gpt2"); returns any other `name` as it is.
 std::string tokenizer_pattern(const std::string& name);

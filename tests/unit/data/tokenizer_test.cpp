@@ -165,6 +165,59 @@ TEST_CASE("damaged files are refused or read, never crashed on", "[unit][data]")
   CHECK(opened > 0);
 }
 
+TEST_CASE("an encoding can be ended, and long words need room", "[unit][data]") {
+  auto t = Tokenizer::from_tokenizer_json(tokenizer_json(), "t.json").value();
+  struct Ended {};
+  int looks = 0;
+  const Asked ends{[&] {
+                     if (++looks == 100) throw Ended();
+                   },
+                   {},
+                   {}};
+  std::string words, word(1 << 20, 'x');
+  for (int i = 0; i < 1000; ++i) words += "hello ";
+  CHECK_THROWS_AS(t.encode(words, {.asked = ends}), Ended);
+  looks = 80;
+  CHECK_THROWS_AS(t.encode(word, {.asked = ends}), Ended);
+  std::int64_t most = 0;
+  const Asked full{
+      {}, [&](std::int64_t bytes) -> Result<> { return most = bytes, make_error(ErrorKind::memory, "full"); }, {}};
+  CHECK(t.encode(word, {.asked = full}).error().message == "full");
+  CHECK(most > 1 << 20);
+  CHECK(t.decode(Ids(1000, 0), false, full).error().message == "full");
+  CHECK(t.encode(words).ok());
+}
+
+TEST_CASE("a pattern that matches seldom is tried piece by piece, with the same result", "[unit][data]") {
+  auto t = Tokenizer::from_tokenizer_json(tokenizer_json(), "t.json", "l|ä+é").value();
+  for (const int gap : {1, 62, 63, 64, 65, 127, 128, 1000}) {
+    for (const std::string& filler : {"x", "ü", "\x80"}) {
+      std::string text;
+      for (int i = 0; i < gap; ++i) text += filler;
+      const std::string whole = text + "ll" + text + "ääé" + text;
+      auto ids = t.encode(whole);
+      REQUIRE(ids.ok());
+      CHECK(t.decode(*ids).value() == whole);
+      CHECK(std::count(ids->begin(), ids->end(), t.id_of("ll").value()) == 0);  // each l is a word of its own
+    }
+  }
+}
+
+TEST_CASE("a short file makes no long vocabulary, and its steps no long text", "[unit][data]") {
+  std::string lines;
+  for (int b = 0; b < 256; ++b) lines += to_base64(std::string(1, char(b))) + fmt::format(" {}\n", b);
+  CHECK(Tokenizer::from_tiktoken(lines, "t", "gpt2").ok());
+  CHECK(Tokenizer::from_tiktoken(lines + "QUFB 16777215\n", "t", "gpt2").error().kind == ErrorKind::integrity);
+  const std::string twice = R"({"type":"Replace","pattern":{"String":"a"},"content":"aa"},)";
+  std::string steps;
+  for (int i = 0; i < 40; ++i) steps += twice;
+  const std::string model = R"({"model":{"type":"BPE","unk_token":"!","vocab":{"!":0,"a":1},"merges":[]},)";
+  auto made = Tokenizer::from_tokenizer_json(
+      model + R"("normalizer":{"type":"Sequence","normalizers":[)" + steps.substr(0, steps.size() - 1) + "]}}", "t");
+  REQUIRE(made.ok());
+  CHECK(made->encode("a").error().message.find("eight times") != std::string::npos);
+}
+
 TEST_CASE("a directory as models come with it", "[unit][data]") {
   const std::string place = std::filesystem::temp_directory_path();
   const std::string root = place + fmt::format("/rille-tokens-{}", ::getpid());
