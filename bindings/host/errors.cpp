@@ -92,7 +92,7 @@ bool is_error(lua_State* L, int index) {
 
 namespace {
 
-constexpr std::size_t text_bytes_max = 64 << 10, cause_text_bytes_max = 4 << 10;
+constexpr std::size_t text_bytes_max = 16 << 10, name_bytes_max = 1 << 10, cause_text_bytes_max = 2 << 10;
 
 // A field of an error. Errors are copied, journaled and shown, outside of what is counted for the script: so their
 // texts have an end.
@@ -129,10 +129,11 @@ Error error_with_causes(lua_State* L, int index, int deep) {
   luaL_checkstack(L, 8, "error");
   index = absolute(L, index);
   Value v;
-  for (const char* key :
-       {"kind", "message", "hint", "provider", "operation", "code", "request_id", "resource", "traceback"})
+  for (const char* key : {"message", "hint", "traceback"})
     if (std::string text = raw_text(L, index, key, deep ? cause_text_bytes_max : text_bytes_max); !text.empty())
       v.set(key, std::move(text));
+  for (const char* key : {"kind", "provider", "operation", "code", "request_id", "resource"})
+    if (std::string text = raw_text(L, index, key, name_bytes_max); !text.empty()) v.set(key, std::move(text));
   v.set("retry_after", raw_number(L, index, "retry_after", -0.001))
       .set("http_status", raw_number(L, index, "http_status", 0));
   lua_pushstring(L, "retryable");

@@ -1,6 +1,7 @@
 // Data sets of arrays for rille.data; runtime/compute/data/arrays_dataset.hpp does the work.
 #include "bindings/lua/compute/batch.hpp"
 #include "bindings/lua/compute/snapshot.hpp"
+#include "bindings/lua/compute/tensor_files.hpp"
 #include "runtime/compute/data/arrays_dataset.hpp"
 #include "runtime/core/store/pages.hpp"
 #include "runtime/core/store/safetensors.hpp"
@@ -32,8 +33,7 @@ std::vector<std::string> names_of(lua_State* L, int index, std::vector<std::stri
 
 Result<std::vector<Array>> mapped(lua_State* L, const std::string& path) {
   RILLE_TRY(const std::string granted, may_read(L, path));
-  RILLE_TRY(auto opened, store::SafetensorsFile::open(granted));
-  const auto file = std::make_shared<const store::SafetensorsFile>(std::move(opened));
+  RILLE_TRY(const auto file, open_counted(L, granted));
   std::vector<std::string> known;
   for (const auto& t : file->tensors()) known.push_back(t.name);
   std::vector<Array> out;

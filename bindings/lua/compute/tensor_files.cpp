@@ -39,8 +39,11 @@ Result<int> take(lua_State* L) {
 }
 
 // Reads an index file: { tensor name = shard file }. The shards lie in the index's folder.
-Result<std::map<std::string, std::string>> shards_of(const std::string& path) {
-  RILLE_TRY(const std::string text, store::read_file(path));
+Result<std::map<std::string, std::string>> shards_of(lua_State* L, const std::string& path) {
+  constexpr std::int64_t bytes_max = 64 << 20, bytes_of_byte = 24;  // JSON takes many times its bytes
+  RILLE_TRY(const std::string text, store::read_file(path, bytes_max));
+  RILLE_TRY(const auto held, MemoryHeld::take(LuaHost::of(L).options().memory, MemoryUse::Part::tensors,
+                                              static_cast<std::int64_t>(text.size()) * bytes_of_byte));
   Result<Value> index = Value::from_json(text);
   const Value::Object* map = index ? (*index)["weight_map"].as_object() : nullptr;
   if (!map || map->empty())
@@ -78,26 +81,26 @@ struct Opened {
   store::StringMap metadata;
 };
 
-Result<TensorFiles::File> open_one(const std::string& path, Opened& out) {
-  RILLE_TRY(auto opened, store::SafetensorsFile::open(path));
-  for (const auto& [key, text] : opened.metadata()) out.metadata[key] = text;
-  return std::make_shared<const store::SafetensorsFile>(std::move(opened));
+Result<TensorFiles::File> open_one(lua_State* L, const std::string& path, Opened& out) {
+  RILLE_TRY(auto opened, open_counted(L, path));
+  for (const auto& [key, text] : opened->metadata()) out.metadata[key] = text;
+  return opened;
 }
 
 Result<Opened> open_path(lua_State* L, const std::string& path) {
   Opened out;
   if (!path.ends_with(".index.json")) {
-    RILLE_TRY(auto file, open_one(path, out));
+    RILLE_TRY(auto file, open_one(L, path, out));
     out.files = tensors_of(std::move(file));
     return out;
   }
-  RILLE_TRY(const auto shards, shards_of(path));
+  RILLE_TRY(const auto shards, shards_of(L, path));
   std::map<std::string, TensorFiles::File> open;
   for (const auto& [name, shard] : shards) {
     auto& file = open[shard];
     if (!file) {
       RILLE_TRY(const std::string granted, may_read(L, shard));
-      RILLE_TRY(file, open_one(granted, out));
+      RILLE_TRY(file, open_one(L, granted, out));
     }
     const auto* entry = file->find(name);
     if (!entry)
@@ -128,6 +131,20 @@ Result<int> open(lua_State* L) {
 }
 
 }  // namespace
+
+Result<TensorFiles::File> open_counted(lua_State* L, const std::string& path) {
+  struct Counted {
+    MemoryHeld held;
+    store::SafetensorsFile file;
+  };
+  const auto counted = std::make_shared<Counted>();
+  const auto room = [&](std::int64_t bytes) -> Result<> {
+    RILLE_TRY(counted->held, MemoryHeld::take(LuaHost::of(L).options().memory, MemoryUse::Part::tensors, bytes));
+    return success();
+  };
+  RILLE_TRY(counted->file, store::SafetensorsFile::open(path, room));
+  return TensorFiles::File(counted, &counted->file);
+}
 
 Result<Tensor> read_tensor(lua_State* L, TensorFiles& files, const std::string& name, Graph& g) {
   const auto& [file, entry] = files.places.at(name);

@@ -21,6 +21,8 @@ struct TensorFiles {
   std::size_t unsettled_bytes = 0;      // bytes read since the graph was last synchronized
 };
 
+// Opens the file at a granted path; what its header takes counts while the file lives.
+Result<TensorFiles::File> open_counted(lua_State* L, const std::string& path);
 TensorFiles tensors_of(TensorFiles::File file);
 // Pushes the table. Each access reads the tensor from disk again; an unknown name gives nil. A script that copies
 // tensors one by one into parameters therefore holds only a few of the file's tensors in memory.

@@ -9,6 +9,7 @@ namespace rille::data {
 namespace {
 // PCRE2 limits the steps of one start and is not interrupted, so it tries few starts at a time.
 constexpr std::size_t starts_at_once = 64;
+constexpr std::uint32_t steps_max = 1'000'000;  // of one start
 }  // namespace
 
 Result<TextPattern> TextPattern::regex(const std::string& text) {
@@ -28,6 +29,7 @@ Result<TextPattern> TextPattern::regex(const std::string& text) {
   }
   (void)pcre2_jit_compile(p.code_.get(), PCRE2_JIT_COMPLETE);  // ignore an error: without JIT, matching is only slower
   p.context_.reset(pcre2_match_context_create(nullptr));
+  pcre2_set_match_limit(p.context_.get(), steps_max);
   p.match_.reset(pcre2_match_data_create_from_pattern(p.code_.get(), nullptr));
   return p;
 }
@@ -66,6 +68,7 @@ Result<bool> TextPattern::next(std::string_view text, std::size_t at, std::size_
     begin = std::max<std::size_t>(place[0], at);
     end = std::max<std::size_t>(place[1], begin);
     if (end > begin) return true;
+    asked.looks();
     from = end + 1;  // the match was empty: continue after it
   }
   return false;

@@ -184,9 +184,15 @@ Result<Fingerprint> write_safetensors(const std::string& path, const std::vector
   return hasher.finish();
 }
 
-Result<SafetensorsFile> SafetensorsFile::open(const std::string& path) {
+Result<SafetensorsFile> SafetensorsFile::open(const std::string& path,
+                                              const std::function<Result<>(std::int64_t bytes)>& room) {
+  constexpr std::uint64_t bytes_of_byte = 8;
   SafetensorsFile file;
   RILLE_TRY(file.map_, MappedFile::open(path));
+  std::uint64_t length = 0;
+  if (file.map_.size() >= sizeof length) std::memcpy(&length, file.map_.data(), sizeof length);
+  length = std::min<std::uint64_t>(length, file.map_.size());
+  if (room) RILLE_CHECK(room(static_cast<std::int64_t>(length * bytes_of_byte)));
   RILLE_TRY(file.header_, parse_safetensors(file.map_.view(), path));
   return file;
 }

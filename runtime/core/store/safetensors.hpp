@@ -57,7 +57,9 @@ Result<SafetensorsHeader> parse_safetensors(std::string_view file, std::string_v
 
 class SafetensorsFile {
  public:
-  static Result<SafetensorsFile> open(const std::string& path);
+  // `room` is asked before the header is read, which takes about so many bytes.
+  static Result<SafetensorsFile> open(const std::string& path,
+                                      const std::function<Result<>(std::int64_t bytes)>& room = {});
   const std::vector<TensorEntry>& tensors() const { return header_.tensors; }
   const StringMap& metadata() const { return header_.metadata; }
   const TensorEntry* find(std::string_view name) const;  // nullptr if the file has no such tensor

@@ -48,6 +48,7 @@ Result<Tensor> conv2d(const Tensor& given, const Tensor& given_weight, const Ten
   kernels::Attrs attrs = product_attrs(x);
   for (int k = 0; k < 2; ++k) {
     shape[2 + k] = windows(x.size(2 + k), weight.size(2 + k), how.stride[k], how.padding[k], how.dilation[k]);
+    RILLE_CHECK(need_padding("conv2d", how.padding[k], x.size(2 + k), weight.size(2 + k), how.dilation[k]));
     if (shape[2 + k] < 1) {
       return bad(fmt::format("conv2d: {} with a weight of {}, padding {}, dilation {}: the window does not fit",
                              to_string(x.shape()), to_string(weight.shape()), text_of(how.padding),
@@ -106,6 +107,7 @@ Result<Tensor> conv_transpose2d(const Tensor& given, const Tensor& given_weight,
   kernels::Attrs attrs = product_attrs(x);
   for (int k = 0; k < 2; ++k) {
     const auto stride = how.stride[k], padding = how.padding[k], dilation = how.dilation[k];
+    RILLE_CHECK(need_padding("conv_transpose2d", padding, x.size(2 + k), weight.size(2 + k), dilation));
     shape[2 + k] = as_size(__int128(x.size(2 + k) - 1) * stride - 2 * padding +
                            __int128(weight.size(2 + k) - 1) * dilation + more[k] + 1);
     if (x.size(2 + k) < 1 || shape[2 + k] < 1 || more[k] < 0 || more[k] >= std::max(stride, dilation)) {

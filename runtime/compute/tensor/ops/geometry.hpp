@@ -22,6 +22,15 @@ inline std::int64_t windows(std::int64_t size, std::int64_t window, std::int64_t
 // Limit of strides, paddings and dilations, which kernels store in 32 bits.
 inline constexpr std::int64_t geometry_end = std::int64_t(1) << 30;
 
+// Windows that touch no pixel have no use, and oneDNN takes time and memory for each pixel of padding.
+inline Result<void> need_padding(const char* op, std::int64_t padding, std::int64_t size, std::int64_t window,
+                                 std::int64_t dilation) {
+  const __int128 most = std::max<__int128>(1024, __int128(size) + __int128(window) * dilation);
+  if (padding <= most) return success();
+  return bad(
+      fmt::format("{}: a padding of {}: expected at most {}, the image and the window", op, padding, as_size(most)));
+}
+
 inline Result<void> need_geometry(const char* op, const Pair2& stride, const Pair2& padding, const Pair2& dilation) {
   for (int k = 0; k < 2; ++k) {
     if (stride[k] >= 1 && padding[k] >= 0 && dilation[k] >= 1 &&
