@@ -222,7 +222,7 @@ int push_stored(lua_State* L, Stored stored) {
 }
 
 // open(directory, step | nil: newest) -> {step, directory, cursor, rng, metadata, skipped, files}
-Result<int> open(lua_State* L) {
+Result<int> open_checkpoint(lua_State* L) {
   RILLE_TRY(std::string root, may_read(L, check_text(L, 1, "the checkpoints' directory"), Grants::Names::tree));
   std::int64_t step = lua_isnoneornil(L, 2) ? -1 : check_integer(L, 2, "step");
   return await(L, open_latest(LuaHost::of(L).loop(), std::move(root), step), push_stored);
@@ -295,7 +295,7 @@ void add_checkpoint_natives(lua_State* L) {
   set_async(L, "snapshot", bind<snapshot>);
   set_async(L, "tensors_save", bind<save>);
   set_async(L, "checkpoint_wait", bind<wait_write>);
-  set_async(L, "checkpoint_open", bind<open>);
+  set_async(L, "checkpoint_open", bind<open_checkpoint>);
 }
 
 }  // namespace rille::lua

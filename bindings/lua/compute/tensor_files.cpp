@@ -112,7 +112,7 @@ Result<Opened> open_path(lua_State* L, const std::string& path) {
 }
 
 // tensors_open(path) -> table, names, metadata. path: a file, an index of shards, or a folder that contains either.
-Result<int> open(lua_State* L) {
+Result<int> open_tensors(lua_State* L) {
   RILLE_TRY(std::string path, may_read(L, check_text(L, 1, "the file"), Grants::Names::tree));
   RILLE_TRY(path, file_of(std::move(path)));
   RILLE_TRY(path, may_read(L, path));
@@ -203,7 +203,7 @@ void add_tensor_file_natives(lua_State* L) {
   lua_pushcclosure(L, bind<take>, 1);
   lua_setfield(L, -2, "__index");
   set_registry(L, &metatable_key);
-  set_functions(L, {{"tensors_open", bind<open>}});
+  set_functions(L, {{"tensors_open", bind<open_tensors>}});
 }
 
 }  // namespace rille::lua

@@ -18,7 +18,7 @@ struct TokenizerHandle {
 Tokenizer& tokenizer_of(lua_State* L, const char* what) { return check_object<TokenizerHandle>(L, 1, what).tokenizer; }
 
 // tokenizer(path of the vocabulary, pattern that splits text; nil: default)
-Result<int> open(lua_State* L) {
+Result<int> open_vocabulary(lua_State* L) {
   const std::string path(check_text(L, 1, "rille.data.tokenizer"));
   const std::string pattern(lua_isnoneornil(L, 2) ? "" : check_text(L, 2, "rille.data.tokenizer's pattern"));
   RILLE_TRY(const std::string granted, may_read(L, path, Grants::Names::tree));
@@ -128,7 +128,7 @@ void add_tokenizer_natives(lua_State* L) {
           .metamethods = {{"__tostring", bind<tokenizer_to_string>}},
           .field = tokenizer_field,
           .fields = {"size", "special", "path", "pattern"}});
-  set_functions(L, {{"tokenizer", bind<open>}});
+  set_functions(L, {{"tokenizer", bind<open_vocabulary>}});
 }
 
 }  // namespace rille::lua
