@@ -254,8 +254,8 @@ int core_is_error(lua_State* L) {
 
 // --- compiling and loading code
 
-// LuaJIT's compiler cannot give way, and takes 10 ms for as much.
-constexpr std::size_t timed_source_max = 1 << 20;
+// LuaJIT's compiler cannot give way, and may take 0.2 s for as much: a chain of `elseif` takes quadratic time.
+constexpr std::size_t timed_source_max = 128 << 10;
 
 int core_compile(lua_State* L) {
   std::string source(check_text(L, 1, "source")), name(check_text(L, 2, "chunk name"));

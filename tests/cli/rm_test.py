@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Runs that are removed from the list, and the list by state; completion in a shell. usage: rm_test.py RILLE"""
-import json, os, shutil, signal, subprocess, sys, tempfile
+import json, os, shutil, signal, sqlite3, subprocess, sys, tempfile
 
 import need
 from tap import check, finish
@@ -104,6 +104,16 @@ try:
         got = subprocess.run([shell, "-n"], input=out, capture_output=True, text=True)
         check(f"which {shell} can read", got.returncode == 0, got.stderr)
     check("a shell that we do not know", run("completion", "tcsh")[0] == 2)
+    victim = os.path.join(root, "victim")
+    os.mkdir(victim)
+    outside = os.path.relpath(victim, home + "/runs")
+    run("run", script("ends", "return 1"))
+    with sqlite3.connect(home + "/journal.db") as db:  # as somebody may have written who passes a home on
+        db.execute("update runs set id = ? where id = ?", (outside, ids()[0]))
+    db.close()
+    code, out = run("rm", outside)
+    check("an id that leads out of the home", code == 1 and "cannot be the id of a run" in out, out)
+    check("removes nothing there", os.path.isdir(victim))
 finally:
     run("gc", "--now", alive)
     shutil.rmtree(root)

@@ -14,7 +14,6 @@ namespace rille::engine {
 namespace {
 
 constexpr std::int64_t look_again_ms = 500;
-constexpr std::size_t id_chars_max = 120;
 
 // The id of a child run: run R's child with the script eval.lua -> "R.eval-3f9c20".
 std::string child_id(const std::string& parent, const std::string& script, const std::string& key) {
@@ -22,14 +21,6 @@ std::string child_id(const std::string& parent, const std::string& script, const
   for (char c : std::filesystem::path(script).stem().string())
     if (std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_') stem += c;
   return parent + "." + stem.substr(0, 24) + "-" + derive_hex({"child", parent, key}, 6);
-}
-
-Result<> check_id(const std::string& id) {
-  bool good = !id.empty() && id.size() <= id_chars_max && id.front() != '.' && id != "last";
-  for (char c : id) good = good && (std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_' || c == '.');
-  if (good) return {};
-  return make_error(ErrorKind::invalid, fmt::format("'{}' cannot be the id of a run", id),
-                    fmt::format("use up to {} letters, digits, dots and dashes", id_chars_max));
 }
 
 Result<Value> outcome_of(RunRow row) {
@@ -57,7 +48,7 @@ Async<Value> RunImpl::child(FiberId id, ChildSpec spec, std::string source) {
     std::filesystem::path folder = std::filesystem::path(config_.script).parent_path();
     script = folder.empty() ? std::filesystem::absolute(script, ec) : folder / script;
   }
-  if (!spec.id.empty()) RILLE_CO_CHECK(check_id(spec.id));
+  if (!spec.id.empty()) RILLE_CO_CHECK(check_run_id(spec.id));
   Value what;
   what.set("script", spec.script).set("args", spec.args).set("id", spec.id);
   spec.script = script.lexically_normal().string();

@@ -10,6 +10,7 @@
 #include "runtime/core/base/run_state.hpp"
 #include "runtime/core/store/blobs.hpp"
 #include "runtime/workflow/engine/entries.hpp"
+#include "runtime/workflow/engine/run_lock.hpp"
 
 namespace rille::engine {
 
@@ -83,7 +84,10 @@ Async<> remove_run(Engine& engine, std::string id) {
   auto gone = std::make_shared<std::vector<std::string>>();
   store::Journal::Write write = [gone, run = row.id](store::Db& db) -> Result<> {
     RILLE_TRY(*gone, with_children(db, run));
-    for (const std::string& one : *gone) RILLE_CHECK(may_go(db, one));
+    for (const std::string& one : *gone) {
+      RILLE_CHECK(check_run_id(one));
+      RILLE_CHECK(may_go(db, one));
+    }
     for (const std::string& one : *gone) RILLE_CHECK(forget(db, one));
     return {};
   };

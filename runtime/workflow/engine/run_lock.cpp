@@ -6,11 +6,22 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <cctype>
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
 
 namespace rille::engine {
+
+static constexpr std::size_t id_chars_max = 120;
+
+Result<> check_run_id(const std::string& id) {
+  bool good = !id.empty() && id.size() <= id_chars_max && id.front() != '.' && id != "last";
+  for (char c : id) good = good && (std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_' || c == '.');
+  if (good) return {};
+  return make_error(ErrorKind::invalid, fmt::format("'{}' cannot be the id of a run", id),
+                    fmt::format("use up to {} letters, digits, dots and dashes", id_chars_max));
+}
 
 // Whether the process with this id has ended. `pid`: the text of the lock file.
 static bool is_gone(const char* pid) {
@@ -36,6 +47,7 @@ Result<RunLock> RunLock::take(std::set<std::string>& held, const std::string& ru
 }
 
 Result<RunLock> RunLock::take(const std::string& folder, const std::string& run) {
+  RILLE_CHECK(check_run_id(run));
   std::error_code ec;
   std::filesystem::create_directories(folder, ec);
   std::string path = folder + "/lock";

@@ -10,6 +10,9 @@
 
 namespace rille::engine {
 
+// Error invalid: not an id, which is part of paths. Ids from a journal are checked, too: it may be another's.
+Result<> check_run_id(const std::string& id);
+
 class RunLock {
  public:
   RunLock() = default;  // an object that holds no lock

@@ -234,7 +234,8 @@ Result<std::vector<Tensor>> split(const Tensor& a, const std::vector<std::int64_
   }
   if (!fits || total != a.shape()[d]) {
     std::string list;
-    for (const auto s : sizes) list += (list.empty() ? "" : ", ") + std::to_string(s);
+    for (std::size_t i = 0; i < sizes.size() && i < 8; ++i) list += (i ? ", " : "") + std::to_string(sizes[i]);
+    if (sizes.size() > 8) list += ", ..";
     return bad(fmt::format("split: {} into {{{}}} along dimension {}: the sizes do not make {}", to_string(a.shape()),
                            list, d + 1, a.shape()[d]));
   }
