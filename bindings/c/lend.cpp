@@ -14,7 +14,7 @@ using namespace rille::host;
 
 namespace {
 
-constexpr std::size_t copied_bytes_max = 1024;  // longer strings inside tables are anchored
+constexpr std::size_t copied_bytes_max = 64;  // longer strings inside tables are anchored
 constexpr std::size_t values_per_check = 4096;
 
 rille_value of_kind(rille_value_kind kind) {

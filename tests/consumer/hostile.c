@@ -340,6 +340,11 @@ static int more_limits(rille_runtime* rt) {
   bad +=
       try_script(rt, "disk_bytes", RILLE "for i = 1, 20 do rille.step('s', function() return ('x'):rep(100) end) end",
                  &o, RILLE_QUOTA);
+  bad += try_script(rt, "disk_bytes of errors",
+                    RILLE
+                    "local e for i = 1, 20 do e = select(2, pcall(rille.step, 's', function() error(('x'):rep(99), 0) "
+                    "end)) end error(e)",
+                    &o, RILLE_QUOTA);
   o.grants = "{\"write\": [\"/tmp\"]}";
   bad += try_script(rt, "disk_bytes of a file",
                     TENSORS "rille.data.save_tensors('/tmp/hostile.safetensors', { x = d:zeros{ 1000 } })", &o,

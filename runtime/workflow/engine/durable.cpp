@@ -246,7 +246,8 @@ Async<> RunImpl::not_recorded(std::shared_ptr<FiberRecord> f, Error why) {
 
 // Counts what is to be recorded against the limits that the host program has set.
 namespace {
-constexpr int copies = 3;  // of a result on its way: the value, its text, and the journal's
+constexpr int copies = 3;               // of a result on its way: the value, its text, and the journal's
+constexpr std::size_t row_bytes = 100;  // of an entry of the journal, besides its texts
 }  // namespace
 
 Result<std::string> RunImpl::counted_result(const Value& value, MemoryHeld& held) {
@@ -276,6 +277,15 @@ Async<Value> RunImpl::complete(Slot slot, Result<Value> outcome, store::Journal:
                          "write the result to a file and return the file's name");
   else if (row.value.size() > store::inline_bytes_max) row.blobs = config_.blobs;
   if (!outcome) row.error = error_to_value(outcome.error()).to_json();
+  if (limits_.disk) {
+    const std::size_t beside = row.error.size() + row.fiber.size() + row.name.size() + row_bytes;
+    if (Result<> fits = limits_.disk->take(static_cast<std::int64_t>(beside)); !fits) {
+      outcome = std::move(fits).error();
+      row.value.clear();
+      row.blobs.reset();
+      row.error = error_to_value(outcome.error()).to_json();
+    }
+  }
   row.attempt = slot.attempt;
   row.ended_us = now_us();
   row.seq = next_seq_++;
