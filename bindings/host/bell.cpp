@@ -116,7 +116,7 @@ Bell::Here::Here(Bell& bell) noexcept : bell_(bell), outer_(innermost), before_(
   if (!this_thread) unblock();
   std::atomic_signal_fence(std::memory_order_seq_cst);
   innermost = this;
-  bell_.since_ns_.store(INT64_MAX / 2);  // a ring before this was for nobody
+  bell_.since_ns_.store(INT64_MAX / 2);  // an earlier ring reached no thread
   bell_.thread_.store(own_thread());
   bell_.answer();  // what was rung before the store found no thread
 }

@@ -2,8 +2,8 @@
 //
 // Only that thread sets the hook. LuaJIT notes in the same byte which hooks are wanted and that one is running, and
 // changes it without a lock: a change by another thread can lose or restore the second note, after which a suspended
-// coroutine is broken, or no hook runs any more. So other threads send a signal (SIGURG, which nobody else needs and
-// which is ignored by default), and its handler sets the hook.
+// coroutine is broken, or no hook runs any more. So other threads send a signal (SIGURG, which programs rarely use
+// and which is ignored by default), and its handler sets the hook.
 #pragma once
 
 #include <signal.h>

@@ -24,7 +24,7 @@ constexpr int refused_waits_max = 100;
 constexpr int grace_checks = 64;
 // Until code that cannot give way is asked again. Also what may run in a turn that is over already.
 constexpr int way_instructions = 1000;
-// A hook that another thread sets can be lost while Lua changes its own.
+// The watchdog rings again, since the loop's thread may have replaced the hook in the meantime.
 constexpr std::int64_t turn_rings_again_ns = 2'000'000;
 
 }  // namespace

@@ -398,7 +398,7 @@ local function require(name)
   if type(name) ~= "string" then
     raise("invalid", "require: expected the name of a module, got " .. core.describe(name))
   end
-  -- Its functions check less than those of rille.*, which call them.
+  -- The functions of rille.native rely on checks that the functions of rille.* make before they call them.
   if name == "rille.native" and loading_ours == 0 then may("kernels", 'require "rille.native"') end
   local module = loaded[name]
   if module ~= nil then return module end

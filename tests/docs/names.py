@@ -8,6 +8,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 OBJECTS = r"rille(?:\.\w+)*|box|comm|cluster|pool|dev|device|handle|model|opt|optimizer"
 ELSEWHERE = {
     "box:call_all",  # limits.md says that it is not there
+    "rille.native",  # what rille.* is made of: for its own modules
     "rille.slep",  # a spelling mistake at the prompt
     "rille.Runtime",  # Python's
     "rille.hpp",

@@ -85,7 +85,7 @@ Result<void> check_operand(Graph& g, OpId op, const Tensor& t) {
   return success();
 }
 
-// For results: their shapes are computed from those of the operands.
+// A result's shape is computed from those of the operands, and may be larger than any tensor can be.
 Result<void> check_size(OpId op, const Tensor& t) {
   Result<> possible = check_dims(t.shape());
   if (possible) return possible;

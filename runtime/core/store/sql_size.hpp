@@ -1,6 +1,6 @@
 // How large a statement becomes when SQLite puts the text of each view, and of each table of WITH, where its name is
-// used. SQLite compiles that without a limit and without asking anybody: forty lines can take all memory, and a chain
-// of names the stack.
+// used. SQLite compiles that without a limit, and does not call the progress handler: forty lines can take all memory,
+// and a chain of names the stack.
 #pragma once
 
 #include <string>

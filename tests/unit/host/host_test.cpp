@@ -226,7 +226,7 @@ TEST_CASE("other threads may ask a script to look up while it is suspended and g
   fresh.script.options.turn = turn;
   fresh.script.options.limits.wall_ms = 600'000;  // so that it is not compiled
   std::atomic<int> asked{0};
-  fresh.script.options.on_interrupt = [&] { ++asked; };  // nobody cancels
+  fresh.script.options.on_interrupt = [&] { ++asked; };  // and the run goes on
   std::atomic<bool> done{false};
   std::function<void()> next_turn = [&] {
     turn->begin(0);  // it is suspended after each thousand instructions

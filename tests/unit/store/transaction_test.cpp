@@ -150,30 +150,35 @@ TEST_CASE("pragmas tell about the database; what changes settings is refused") {
   CHECK((*t)->exec("COMMIT", Value()).error().hint.find("the step does that") != std::string::npos);
 }
 
-TEST_CASE("bounded: no function is given long texts") {
+namespace {
+struct Bounded {  // a transaction of a run under limits
   TempDir dir;
-  const std::string path = dir.file("a.db");
-  make(path);
-  auto t = Transaction::begin(path, record("one"), 1 << 20);
-  REQUIRE(t.ok());
-  CHECK((*t)->query("SELECT length(zeroblob(1000000)) AS n", Value()).ok());
-  CHECK((*t)->query("SELECT length(randomblob(2000000)) AS n", Value()).error().kind == ErrorKind::invalid);
-  CHECK((*t)->query("SELECT json_patch('{}', '{}')", Value()).error().hint.find("json_patch") != std::string::npos);
+  std::unique_ptr<Transaction> transaction;
+  Bounded() {
+    make(dir.file("a.db"));
+    transaction = Transaction::begin(dir.file("a.db"), record("one"), 1 << 20).value();
+  }
+};
+}  // namespace
+
+TEST_CASE("bounded: no function is given long texts") {
+  const Bounded bounded;
+  Transaction* const t = bounded.transaction.get();
+  CHECK(t->query("SELECT length(zeroblob(1000000)) AS n", Value()).ok());
+  CHECK(t->query("SELECT length(randomblob(2000000)) AS n", Value()).error().kind == ErrorKind::invalid);
+  CHECK(t->query("SELECT json_patch('{}', '{}')", Value()).error().hint.find("json_patch") != std::string::npos);
   std::string columns = "SELECT abs(1)";
   for (int i = 0; i < 99; ++i) columns += ", abs(1)";
-  CHECK((*t)->query(columns, Value()).ok());
-  CHECK((*t)->query(columns + " WHERE abs(1)", Value()).error().hint.find("100 functions") != std::string::npos);
-  CHECK((*t)->query(columns + ", 1", Value()).error().kind == ErrorKind::invalid);
+  CHECK(t->query(columns, Value()).ok());
+  CHECK(t->query(columns + " WHERE abs(1)", Value()).error().hint.find("100 functions") != std::string::npos);
+  CHECK(t->query(columns + ", 1", Value()).error().kind == ErrorKind::invalid);
 }
 
 TEST_CASE("bounded: names that stand for ever more text are refused before they are compiled") {
-  TempDir dir;
-  const std::string path = dir.file("a.db");
-  make(path);
-  auto t = Transaction::begin(path, record("one"), 1 << 20);
-  REQUIRE(t.ok());
+  const Bounded bounded;
+  Transaction* const t = bounded.transaction.get();
   const auto refused = [&](const std::string& sql) {
-    const Result<Value> r = (*t)->query(sql, Value());
+    const Result<Value> r = t->query(sql, Value());
     return !r && r.error().message.find("under limits") != std::string::npos;
   };
   const auto chain = [](int length, const char* each, const char* last) {
@@ -191,13 +196,13 @@ TEST_CASE("bounded: names that stand for ever more text are refused before they 
   CHECK_FALSE(
       refused("WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT c.x+1 FROM c, c d LIMIT 9) SELECT x, c.x FROM c"));
   CHECK_FALSE(refused("SELECT 'it''s', count(*) OVER w FROM t WINDOW w AS (ORDER BY v)"));
-  REQUIRE((*t)->exec("CREATE VIEW v0 AS SELECT * FROM t", Value()).ok());
+  REQUIRE(t->exec("CREATE VIEW v0 AS SELECT * FROM t", Value()).ok());
   int views = 0;
   while (views < 40 &&
-         (*t)->exec(fmt::format("CREATE VIEW v{} AS SELECT a.v FROM v{} a, v{} b", views + 1, views, views), Value()))
+         t->exec(fmt::format("CREATE VIEW v{} AS SELECT a.v FROM v{} a, v{} b", views + 1, views, views), Value()))
     ++views;
   CHECK((views > 8 && views < 20));
-  CHECK((*t)->query("SELECT * FROM v3", Value()).ok());
+  CHECK(t->query("SELECT * FROM v3", Value()).ok());
 }
 
 TEST_CASE("the functions in linear time are those of SQLite") {
