@@ -233,17 +233,17 @@ static void test_given_way(void) {
 static void test_tensors(void) {
   const char* source =
       "local app, d = require 'app', require('rille').device('cpu') "
-      "local function long() local x = d:randn { 1000, 1000 } for i = 1, 10000 do x = x:matmul(x) * 1e-2 end "
+      "local function long() local x = d:randn { 300, 300 } for i = 1, 100000 do x = x:matmul(x) * 1e-2 end "
       "return x end "
       "return { long = function() return long():sum():item() end, look = function() return app.first(long()) end, "
       "short = function() return d:ones { 4 }:sum():item() end }";
   const struct {
     int wall_ms, cpu_ms, slice_ms;
     const char *function, *words;
-  } cases[] = {{300, 0, 0, "long", "took longer than 300ms"},
-               {0, 300, 0, "long", "computed for 300ms"},
-               {300, 0, 0, "look", "took longer than 300ms"},
-               {0, 0, 300, "look", "time slice of 300ms"},
+  } cases[] = {{600, 0, 0, "long", "took longer than 600ms"},
+               {0, 600, 0, "long", "computed for 600ms"},
+               {600, 0, 0, "look", "took longer than 600ms"},
+               {0, 0, 600, "look", "time slice of 600ms"},
                {0, 0, 0, "long", "enough"}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
     rille_run_options options;
@@ -262,6 +262,7 @@ static void test_tensors(void) {
     expect_failure(strcmp(cases[i].words, "enough") == 0 ? RILLE_CANCELLED : RILLE_TIMEOUT, cases[i].words);
     ok(rille_script_begin(runtime, find(s, "short"), NULL, 0, done, &got, NULL));
     turn_until(2);
+    if (got.failed) fprintf(stderr, "short after case %zu: %s\n", i, got.message);
     CHECK(!got.failed && got.value == 4);
     rille_script_free(s);
     CHECK(time(NULL) - began < 20);
