@@ -1,4 +1,5 @@
-// Memory for the values of one call: taken piece by piece, given back all at once. One thread at a time.
+// Memory for the values of one call: taken piece by piece, given back all at once. Beyond a first block it is counted
+// as results of the run, if there is a run. One thread at a time.
 #pragma once
 
 #include <cstddef>
@@ -7,11 +8,16 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/core/base/use.hpp"
+
 namespace rille::capi {
 
 class Arena {
  public:
-  // Uninitialised; aligned for pointers and numbers. Throws std::bad_alloc.
+  Arena() = default;
+  explicit Arena(std::shared_ptr<MemoryUse> counted_in) : counted_in_(std::move(counted_in)) {}
+
+  // Uninitialised; aligned for pointers and numbers. Throws std::bad_alloc, or MemoryRefused if the run has no more.
   void* take(std::size_t bytes) {
     bytes = (bytes + 7) / 8 * 8;
     if (bytes > static_cast<std::size_t>(end_ - at_)) grow(bytes);
@@ -29,7 +35,14 @@ class Arena {
     copy[size] = 0;
     return copy;
   }
+  // Counts what the call uses beside the arena, until clear(). Throws MemoryRefused.
+  void count(std::size_t bytes) {
+    auto one = MemoryHeld::take(counted_in_, MemoryUse::Part::results, static_cast<std::int64_t>(bytes));
+    if (!one) throw MemoryRefused(std::move(one).error());
+    held_.push_back(std::move(*one));
+  }
   void clear() {
+    held_.clear();
     if (blocks_.empty()) return;
     if (blocks_.size() > 1) blocks_.erase(blocks_.begin() + 1, blocks_.end());
     at_ = blocks_.front().get();
@@ -37,15 +50,18 @@ class Arena {
   }
 
  private:
-  static constexpr std::size_t first_bytes = 4096, next_bytes = 1 << 20;
+  static constexpr std::size_t first_bytes = 4096, next_bytes = 1 << 16;
   void grow(std::size_t bytes) {
     const std::size_t size = blocks_.empty() ? first_bytes : std::max(bytes, next_bytes);
+    if (!blocks_.empty()) count(size);
     blocks_.emplace_back(new char[size]);
     at_ = blocks_.back().get();
     end_ = at_ + size;
     if (bytes > size) grow(bytes);  // the first block has one size, so that clear() can keep it
   }
 
+  std::shared_ptr<MemoryUse> counted_in_;
+  std::vector<MemoryHeld> held_;
   std::vector<std::unique_ptr<char[]>> blocks_;
   char* at_ = nullptr;
   char* end_ = nullptr;

@@ -10,6 +10,10 @@ namespace rille::capi {
 
 using namespace rille::host;
 
+namespace {
+constexpr std::size_t fields_kept = 1000;  // a loan keeps the memory of so many for its next call
+}  // namespace
+
 namespace detail {
 
 char key_protected;
@@ -69,7 +73,7 @@ void Bridge::close() {
 }
 
 std::unique_ptr<Loan> Bridge::new_loan() {
-  if (spare_.empty()) return std::make_unique<Loan>();
+  if (spare_.empty()) return std::make_unique<Loan>(host_.options().memory);
   std::unique_ptr<Loan> loan = std::move(spare_.back());
   spare_.pop_back();
   return loan;
@@ -82,6 +86,7 @@ void Bridge::end(std::unique_ptr<Loan> loan) {
 
 void Bridge::end(Loan& loan) {
   loan.arena.clear();
+  if (loan.fields.capacity() > fields_kept) std::vector<rille_field>().swap(loan.fields);
   if (loan.functions.empty() && loan.handles.empty() && loan.anchor == LUA_NOREF) return;
   for (const std::uint64_t number : std::exchange(loan.functions, {}))
     if (std::optional<ScriptFunction> f = holdings().functions.drop(number); f && f->bridge)
@@ -97,7 +102,7 @@ Result<Bridge::Frame*> Bridge::frame() {
   if (depth_ >= nesting_max)
     return make_error(ErrorKind::state,
                       fmt::format("calls between the host program and scripts are nested {} deep", nesting_max));
-  auto made = std::make_unique<Frame>();
+  auto made = std::make_unique<Frame>(host_.options().memory);
   RILLE_CHECK(protect(host_.lua(), [&](lua_State* L) {
     made->L = lua_newthread(L);
     get_registry(L, &key_parents);

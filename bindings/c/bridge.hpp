@@ -18,6 +18,7 @@ constexpr int nesting_max = 100;                    // of tables
 constexpr std::size_t values_max = 10'000'000;      // in one argument or result
 constexpr double integer_max = 9007199254740992.0;  // 2^53
 constexpr std::size_t arguments_max = 200;
+constexpr std::size_t lent_max = 10'000;  // functions, tensors and buffers in one call
 
 // Where a value stands, for errors: "argument 1 of app.add". Made into a text only then.
 struct Place {
@@ -37,6 +38,9 @@ std::string text_of(const std::vector<Step>& path);  // ".x[2]"
 
 // What a call has lent to the host program. It ends when the host program may no longer use it.
 struct Loan {
+  Loan() = default;
+  explicit Loan(std::shared_ptr<MemoryUse> counted_in) : arena(std::move(counted_in)) {}
+
   Arena arena;
   std::vector<std::uint64_t> functions, handles;
   int anchor = LUA_NOREF;  // a table of the long strings inside tables: neither copied nor collected meanwhile
@@ -105,6 +109,7 @@ class Bridge {
 
  private:
   struct Frame {
+    explicit Frame(std::shared_ptr<MemoryUse> counted_in) : loan(std::move(counted_in)) {}
     lua_State* L = nullptr;
     int anchor = LUA_NOREF;
     Loan loan;

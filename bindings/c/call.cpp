@@ -133,14 +133,25 @@ Result<Value> argument_as_data(rille_call& call, std::size_t index) {
   return value;
 }
 
+Result<std::string> json_of(rille_call& call, const Value& value) {
+  MemoryHeld held;
+  RILLE_TRY(std::string text, counted_json(value, call.memory(), 1, held));
+  call.more().held.push_back(std::move(held));
+  return text;
+}
+
 }  // namespace
 }  // namespace rille::capi
 
 using namespace rille;
 using namespace rille::capi;
 
+const std::shared_ptr<MemoryUse>& rille_call::memory() const {
+  return bridge ? bridge->host().options().memory : state->memory;
+}
+
 Loan& rille_call::lender() {
-  if (!loan) loan = bridge ? bridge->new_loan() : std::make_unique<Loan>();
+  if (!loan) loan = bridge ? bridge->new_loan() : std::make_unique<Loan>(state->memory);
   return *loan;
 }
 
@@ -167,7 +178,9 @@ const char* rille_call_json(rille_call* call, size_t index, size_t* length) {
         Result<Value> value = argument_as_data(*call, index);
         // the script gets the error, whatever the host function returns later
         if (!value) call->fail(std::move(value).error());
-        made = value ? value->to_json() : "null";
+        else if (Result<std::string> json = json_of(*call, *value)) made = std::move(*json);
+        else call->fail(std::move(json).error());
+        if (made.empty()) made = "null";
       }
       text = made.c_str();
       size = made.size();

@@ -19,7 +19,9 @@ struct CallState {
   const HostFunction* function = nullptr;  // the called function; owned by the runtime
   std::string run_id;
   bool journaled = false;
-  Value::Array arguments;  // of a journaled call
+  Value::Array arguments;             // of a journaled call
+  std::shared_ptr<MemoryUse> memory;  // of the run; may be null
+  std::vector<MemoryHeld> held;       // of the arguments
   std::shared_ptr<Gate> gate;
   std::shared_ptr<Holdings> holdings;
   Future<Result<Answer>> future;       // the result of a suspended call
@@ -60,6 +62,7 @@ struct rille_call {
     rille::Value data;  // of a journaled call
     rille::Error error;
     std::vector<std::string> texts;  // JSON texts that the host function has read; it borrows them until it returns
+    std::vector<MemoryHeld> held;    // of `texts`
   };
   std::unique_ptr<Seldom> seldom;
 
@@ -73,6 +76,7 @@ struct rille_call {
     if (!seldom) seldom = std::make_unique<Seldom>();
     return *seldom;
   }
+  const std::shared_ptr<rille::MemoryUse>& memory() const;  // of the run; may be null
   rille::capi::Loan& lender();
   void end_loan();
 };

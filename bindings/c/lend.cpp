@@ -50,13 +50,10 @@ class Lender {
   Lender(lua_State* L, Bridge& bridge, Loan& loan, const Place& place)
       : L_(L), bridge_(bridge), loan_(loan), place_(place), path_(loan.path), open_(loan.open), fields_(loan.fields) {
     path_.clear(), open_.clear(), fields_.clear();
-    const std::size_t limit = State::of(L).bytes_limit();
-    values_left_ = limit ? std::min(values_max, limit / sizeof(rille_value)) : values_max;
   }
 
   rille_value lend(int index) {
-    if (values_left_-- == 0) refuse("holds too many values", "keep large data in buffers or tensors");
-    if (values_left_ % values_per_check == 0) LuaHost::of(L_).check(L_);
+    count_value();
     switch (lua_type(L_, index)) {
       case LUA_TNONE:
       case LUA_TNIL: return of_kind(RILLE_VALUE_NIL);
@@ -90,8 +87,22 @@ class Lender {
     raise_invalid(L_, place_.text() + text_of(path_) + " " + why, std::move(hint));
   }
 
+  void count_value() {
+    if (values_left_-- == 0) refuse_number();
+    if (values_left_ % values_per_check == 0) LuaHost::of(L_).check(L_);
+  }
+  [[noreturn]] void refuse_number() { refuse("holds too many values", "keep large data in buffers or tensors"); }
+
+  // Holdings keep the place of each for the next call, so there are not many.
+  void count_lent() {
+    if (loan_.functions.size() + loan_.handles.size() == lent_max)
+      refuse(fmt::format("is beyond the {} functions, tensors and buffers of one call", lent_max),
+             "pass them in several calls");
+    loan_.arena.count(sizeof(Held) + 64);
+  }
+
   rille_value number(int index) {
-    if (values_left_-- == 0) refuse("holds too many values", "keep large data in buffers or tensors");
+    count_value();
     rille_value v = of_kind(RILLE_VALUE_NUMBER);
     v.as.number = lua_tonumber(L_, index);
     return v;
@@ -114,6 +125,7 @@ class Lender {
   }
 
   rille_value function(int index) {
+    count_lent();
     lua_pushvalue(L_, index);
     const int ref = luaL_ref(L_, LUA_REGISTRYINDEX);
     rille_value v = of_kind(RILLE_VALUE_FUNCTION);
@@ -123,6 +135,7 @@ class Lender {
   }
 
   rille_value object(int index) {
+    count_lent();
     Held held;
     if (const auto* tensor = lua::test_tensor(L_, index)) {
       if (!*tensor) refuse("is a tensor that was freed", "pass a tensor that is in use");
@@ -156,7 +169,7 @@ class Lender {
   }
 
   rille_value* items(int t, std::size_t count) {
-    if (count > values_left_) refuse("holds too many values", "keep large data in buffers or tensors");
+    if (count > values_left_) refuse_number();
     auto* list = loan_.arena.array<rille_value>(count);
     for (std::size_t i = 0; i < count; ++i) {
       lua_rawgeti(L_, t, static_cast<int>(i + 1));
@@ -189,6 +202,7 @@ class Lender {
           v = lend(value);
           path_.pop_back();
         }
+        if (fields_.size() == fields_.capacity()) loan_.arena.count(2 * fields_.size() * sizeof(rille_field));
         fields_.push_back({loan_.arena.text(name, size), size, v});
       } else if (!is_item(key, made.item_count)) {
         refuse(fmt::format("has {} as a key", describe(L_, key)),
@@ -218,7 +232,7 @@ class Lender {
   std::vector<Step>& path_;
   std::vector<const void*>& open_;
   std::vector<rille_field>& fields_;  // of the tables that are being read
-  std::size_t values_left_;
+  std::size_t values_left_ = values_max;
 };
 
 rille_value Bridge::lend_raising(lua_State* L, int index, Loan& loan, const Place& place) {

@@ -18,16 +18,23 @@ namespace {
 
 using namespace rille::host;
 
+constexpr std::size_t copies = 2;  // of a journaled call's arguments: for the function, and for the journal
+
 Result<std::shared_ptr<CallState>> read_call(lua_State* L, const HostFunction& f, Bridge& bridge) {
   LuaHost& host = bridge.host();
   auto call = std::make_shared<CallState>(host.loop());
   call->function = &f;
   call->run_id = host.run().id();
   call->journaled = true;
+  call->memory = host.options().memory;
   call->gate = bridge.runtime().gate;
   call->holdings = bridge.runtime().holdings;
   for (int i = 1; i <= lua_gettop(L); ++i) {
-    RILLE_TRY(Value argument, to_value(L, i, fmt::format("argument {} of {}", i, f.full_name)));
+    std::size_t bytes = 0;
+    RILLE_TRY(Value argument, to_value(L, i, fmt::format("argument {} of {}", i, f.full_name), &bytes));
+    RILLE_TRY(MemoryHeld held,
+              MemoryHeld::take(call->memory, MemoryUse::Part::results, static_cast<std::int64_t>(copies * bytes)));
+    call->held.push_back(std::move(held));
     call->arguments.push_back(std::move(argument));
   }
   return call;

@@ -224,7 +224,9 @@ Result<std::shared_ptr<rille_run>> new_run(rille_runtime* rt, const rille_run_op
   RILLE_CHECK(check_options(r->options));
   RILLE_CHECK(read_grants(*r, given));
   if (r->options.memory_bytes > 0) r->memory = std::make_shared<MemoryUse>(r->options.memory_bytes);
-  if (r->options.disk_bytes > 0) r->disk = std::make_shared<DiskUse>(r->options.disk_bytes);
+  const bool in_memory = rt->engine && rt->engine->home() == engine::in_memory_home;
+  if (r->options.disk_bytes > 0 || (r->memory && in_memory))
+    r->disk = std::make_shared<DiskUse>(r->options.disk_bytes, in_memory ? r->memory : nullptr);
   if (r->options.module_folder) r->directory = r->options.module_folder;
   if (r->options.args_json) {
     RILLE_TRY(r->args, Value::from_json(r->options.args_json));

@@ -57,6 +57,8 @@ class Encoder {
                   "pass numbers, strings, booleans and tables of them");
   }
 
+  std::size_t bytes_taken() const { return bytes_taken_; }
+
  private:
   static std::size_t room(const MemoryUse& use) {
     return static_cast<std::size_t>(std::max<std::int64_t>(0, use.room_bytes()));
@@ -202,9 +204,12 @@ class Encoder {
 
 }  // namespace
 
-Result<Value> to_value(lua_State* L, int index, std::string_view what) {
+Result<Value> to_value(lua_State* L, int index, std::string_view what, std::size_t* bytes) {
   luaL_checkstack(L, 8, "value");
-  return Encoder(L, what).encode(absolute(L, index));
+  Encoder encoder(L, what);
+  Result<Value> value = encoder.encode(absolute(L, index));
+  if (bytes) *bytes = encoder.bytes_taken();
+  return value;
 }
 
 void push_null(lua_State* L) { lua_pushlightuserdata(L, nullptr); }

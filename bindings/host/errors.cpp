@@ -212,6 +212,7 @@ Error caught_error(lua_State* L, int index) {
 }
 
 Error error_from_exception(const std::exception& e) {
+  if (const auto* refused = dynamic_cast<const MemoryRefused*>(&e)) return refused->error;
   if (dynamic_cast<const std::bad_alloc*>(&e))
     return make_error(ErrorKind::memory, "out of memory", "free some memory, or work in smaller pieces");
   return make_error(ErrorKind::internal, std::string("a bug in Rille: ") + e.what());

@@ -359,6 +359,78 @@ static int more_limits(rille_runtime* rt) {
   return bad;
 }
 
+static void read_all(rille_call* call, void* payload) {
+  (void)payload;
+  for (size_t i = 0; i < rille_call_count(call); ++i) {
+    rille_value v;
+    rille_error* error = rille_call_value(call, i, &v);
+    if (error) return rille_call_fail(call, error);
+  }
+}
+
+static void read_json(rille_call* call, void* payload) {
+  (void)payload;
+  for (size_t i = 0; i < rille_call_count(call); ++i) (void)rille_call_json(call, i, NULL);
+}
+
+static void register_host(rille_runtime* rt) {
+  const rille_function_spec functions[] = {
+      {sizeof *functions, "read", RILLE_PURE, read_all, NULL},
+      {sizeof *functions, "json", RILLE_PURE, read_json, NULL},
+      {sizeof *functions, "step", RILLE_STEP, read_all, NULL},
+  };
+  CHECK(!rille_register_module(rt, "host", functions, sizeof functions / sizeof *functions));
+}
+
+/* What host functions are given is copied for them, all arguments of a call at once. */
+static int arguments(rille_runtime* rt) {
+#define HOST "local host, s, t, a = require 'host', ('x'):rep(1e6), {}, {} "
+  static const struct {
+    const char *name, *source;
+    int kind;
+  } cases[] = {
+      {"arguments", HOST "for i = 1, 1e5 do t[i] = i end for i = 1, 50 do a[i] = t end host.read(unpack(a))",
+       RILLE_MEMORY},
+      {"arguments in one", HOST "for i = 1, 1e5 do t[i] = i end for i = 1, 50 do a[i] = t end host.read(a)",
+       RILLE_MEMORY},
+      {"arguments by name", HOST "for i = 1, 1e5 do t['n' .. i] = i end for i = 1, 50 do a[i] = t end host.read(a)",
+       RILLE_MEMORY},
+      {"arguments as JSON", HOST "for i = 1, 150 do a[i] = s end host.json(unpack(a))", RILLE_MEMORY},
+      {"arguments of a step", HOST "for i = 1, 50 do a[i] = s end host.step(unpack(a))", RILLE_MEMORY},
+      {"functions", HOST "for i = 1, 20000 do a[i] = print end host.read(a)", RILLE_INVALID},
+      {"arguments, less", HOST "for i = 1, 50 do t[i] = i host.read(t, s, { s, s, t }) host.json(t) host.step(s) end",
+       NONE},
+  };
+  rille_run_options o;
+  rille_run_options_init(&o, sizeof o);
+  o.memory_bytes = 64 << 20;
+  int bad = 0;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i)
+    bad += try_script(rt, cases[i].name, cases[i].source, &o, cases[i].kind);
+  return bad;
+}
+
+/* What is kept beside Lua: errors of fibers, and a journal in memory. */
+static int kept(rille_runtime* rt) {
+  rille_run_options o;
+  rille_run_options_init(&o, sizeof o);
+  o.memory_bytes = 64 << 20;
+  int bad = try_script(rt, "errors of fibers",
+                       RILLE
+                       "local s = ('x'):rep(16000) local function f() error(s, 0) end "
+                       "while true do pcall(function() rille.spawn('f', f):wait() end) end",
+                       &o, RILLE_MEMORY);
+  rille_options options;
+  rille_options_init(&options, sizeof options);
+  options.home = ":memory:";
+  rille_runtime* memory = NULL;
+  CHECK(!rille_create(&options, &memory));
+  bad += try_script(memory, "a journal in memory",
+                    RILLE "while true do rille.step('s', function() return ('x'):rep(1e5) end) end", &o, RILLE_MEMORY);
+  rille_destroy(memory);
+  return bad;
+}
+
 /* A run that starts itself: its child runs have what is left of its wall. */
 static int child_runs(rille_runtime* rt, const char* folder) {
   static const char source[] = RILLE "pcall(rille.run, 'child.lua', { n = (rille.args { n = 0 }).n + 1 }) spin()";
@@ -482,6 +554,7 @@ int main(int argc, char** argv) {
   rille_error_free(error);
   options.struct_size = sizeof options;
   CHECK(!rille_create(&options, &rt));
+  register_host(rt);
   int bad = 0, count = (int)(sizeof scripts / sizeof *scripts);
   for (int i = 0; i < count; ++i) {
     if (argc > 1 && strcmp(argv[1], scripts[i].name) != 0) continue;
@@ -493,6 +566,8 @@ int main(int argc, char** argv) {
     many_runs(rt);
     bad += after_fork(folder);
     bad += more_limits(rt);
+    bad += arguments(rt);
+    bad += kept(rt);
     bad += ends_with_products(folder);
   }
   if (argc < 2 || strcmp(argv[1], "child runs") == 0) bad += child_runs(rt, folder);

@@ -28,6 +28,14 @@ std::string Error::summary() const {
   return out;
 }
 
+std::int64_t size_bytes(const Error& e) {
+  std::size_t bytes = 0;
+  for (const Error* at = &e; at; at = at->cause.get())
+    bytes += sizeof *at + at->message.size() + at->hint.size() + at->provider.size() + at->operation.size() +
+             at->code.size() + at->request_id.size() + at->resource.size() + at->traceback.size();
+  return static_cast<std::int64_t>(bytes);
+}
+
 Error errno_error(std::string_view operation, std::string_view path, int errno_value) {
   char text[128];
   const char* shown = strerror_r(errno_value, text, sizeof text);

@@ -78,6 +78,8 @@ inline Error make_error(ErrorKind kind, std::string message, std::string hint = 
   return e;
 }
 
+std::int64_t size_bytes(const Error& e);  // with its texts and causes
+
 // An io error that names the operation, the path and the errno text.
 Error errno_error(std::string_view operation, std::string_view path, int errno_value);
 

@@ -74,6 +74,12 @@ Result<std::string> counted_json(const Value& value, const std::shared_ptr<Memor
   return text ? std::move(*text) : std::string();
 }
 
+Result<> DiskUse::take_row(std::int64_t bytes) {
+  RILLE_CHECK(take(bytes));
+  if (journal_in_ && !journal_in_->take(MemoryUse::Part::results, bytes)) return journal_in_->error();
+  return success();
+}
+
 Result<> DiskUse::take(std::int64_t bytes) {
   if (used_.fetch_add(bytes) + bytes <= limit_ || !limit_) return success();
   used_.fetch_sub(bytes);

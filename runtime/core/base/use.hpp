@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <utility>
 
 #include "runtime/core/base/error.hpp"
@@ -86,6 +87,12 @@ class MemoryHeld {
   std::int64_t bytes_ = 0;
 };
 
+// For code that cannot return an error.
+struct MemoryRefused : std::bad_alloc {
+  explicit MemoryRefused(Error e) : error(std::move(e)) {}
+  const Error error;
+};
+
 // The value's JSON, counted `times` in `use` (may be null) as a result. Error memory: it would exceed the limit; no
 // more than the limit's rest is used meanwhile.
 Result<std::string> counted_json(const Value& value, const std::shared_ptr<MemoryUse>& use, int times,
@@ -94,12 +101,16 @@ Result<std::string> counted_json(const Value& value, const std::shared_ptr<Memor
 // Bytes that a run writes below the home: results in the journal, checkpoints, files of tensors and fetched files.
 class DiskUse {
  public:
-  explicit DiskUse(std::int64_t limit_bytes) : limit_(limit_bytes) {}  // 0: no limit
+  // 0: no limit. `journal_in` counts the journal too, if that is in memory; else null.
+  explicit DiskUse(std::int64_t limit_bytes, std::shared_ptr<MemoryUse> journal_in = {})
+      : limit_(limit_bytes), journal_in_(std::move(journal_in)) {}
   // Call before writing. Error quota, code disk_bytes: the limit would be exceeded, nothing was counted.
   Result<> take(std::int64_t bytes);
+  Result<> take_row(std::int64_t bytes);  // of the journal. Also error memory
 
  private:
   const std::int64_t limit_;
+  const std::shared_ptr<MemoryUse> journal_in_;
   std::atomic<std::int64_t> used_{0};
 };
 

@@ -252,7 +252,7 @@ constexpr std::size_t row_bytes = 100;  // of an entry of the journal, besides i
 
 Result<std::string> RunImpl::counted_result(const Value& value, MemoryHeld& held) {
   RILLE_TRY(std::string text, counted_json(value, limits_.memory, copies, held));
-  if (limits_.disk) RILLE_CHECK(limits_.disk->take(static_cast<std::int64_t>(text.size())));
+  if (limits_.disk) RILLE_CHECK(limits_.disk->take_row(static_cast<std::int64_t>(text.size())));
   return text;
 }
 
@@ -279,7 +279,7 @@ Async<Value> RunImpl::complete(Slot slot, Result<Value> outcome, store::Journal:
   if (!outcome) row.error = error_to_value(outcome.error()).to_json();
   if (limits_.disk) {
     const std::size_t beside = row.error.size() + row.fiber.size() + row.name.size() + row_bytes;
-    if (Result<> fits = limits_.disk->take(static_cast<std::int64_t>(beside)); !fits) {
+    if (Result<> fits = limits_.disk->take_row(static_cast<std::int64_t>(beside)); !fits) {
       outcome = std::move(fits).error();
       row.value.clear();
       row.blobs.reset();

@@ -136,7 +136,7 @@ Async<> RunImpl::join(FiberId self, FiberId child) {
   }
   if (const Error* why = cancelled(self)) co_return *why;
   auto failed = failures_.find(child);
-  if (failed != failures_.end()) co_return failed->second;
+  if (failed != failures_.end()) co_return failed->second.error;
   co_return success();
 }
 
@@ -324,9 +324,10 @@ void RunImpl::end_fiber(FiberId id) {
   if (parent) {
     parent->children.erase(id);
     if (!f.result) {
-      failures_.emplace(id, f.result.error());
+      const Error& e = f.result.error();
+      failures_.emplace(id, Failure{e, MemoryHeld::count(limits_.memory, MemoryUse::Part::fibers, size_bytes(e))});
       parent->failed.push_back(id);
-      if (!as_asked) child_failed(*parent, f.result.error());
+      if (!as_asked) child_failed(*parent, e);
     }
     if (parent->children.empty())
       for (auto& wake : std::exchange(parent->settled, {})) wake.set(true);

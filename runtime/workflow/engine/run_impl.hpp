@@ -336,7 +336,11 @@ class RunImpl final : public Run {
   FiberId next_fiber_ = 1;
   ScopeId next_scope_ = 1;
   std::map<FiberId, std::shared_ptr<FiberRecord>> fibers_;  // running fibers, and the main fiber
-  std::map<FiberId, Error> failures_;                       // errors of ended fibers, until their parent scope is left
+  struct Failure {
+    Error error;
+    MemoryHeld counted;
+  };
+  std::map<FiberId, Failure> failures_;  // of ended fibers, until their parent scope is left
   std::map<ScopeId, std::unique_ptr<ScopeRecord>> scopes_;
   std::map<std::int64_t, Wake<Result<>>> turns_;   // fibers waiting for recorded completions, by seq
   std::set<std::int64_t> passed_;                  // seqs whose fiber was cancelled before the delivery

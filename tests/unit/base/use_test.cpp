@@ -53,4 +53,14 @@ TEST_CASE("disk: the error names the limit, and a refusal counts nothing", "[uni
   CHECK(DiskUse(0).take(std::int64_t(1) << 50));
 }
 
+TEST_CASE("disk: a journal in memory is counted as memory, files are not", "[unit][base]") {
+  const auto memory = std::make_shared<MemoryUse>(1000);
+  DiskUse use(0, memory);
+  CHECK(use.take(5000));
+  CHECK(use.take_row(600));
+  const auto refused = use.take_row(600);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == "memory_bytes");
+}
+
 }  // namespace rille
