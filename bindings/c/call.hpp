@@ -62,7 +62,7 @@ struct rille_call {
     rille::Value data;  // of a journaled call
     rille::Error error;
     std::vector<std::string> texts;  // JSON texts that the host function has read; it borrows them until it returns
-    std::vector<MemoryHeld> held;    // of `texts`
+    std::vector<rille::MemoryHeld> held;  // of `texts`
   };
   std::unique_ptr<Seldom> seldom;
 
