@@ -1,7 +1,7 @@
 // Sessions of the runner's AgentClient with an agent that lies (liar.hpp): agent_sessions [--sessions N] [--seed
 // FIRST]. After each: nothing was written outside of the target, what was accepted has the content that was told, an
-// error is one of integrity, network or io (or one that the liar told), and the session has ended. An honest agent is
-// obeyed.
+// error is one of integrity, network or io (or one that the liar told), a liar that broke the protocol is met with
+// integrity, and the session has ended. An honest agent is obeyed.
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "runtime/workflow/agent/client.hpp"
+#include "runtime/workflow/agent/frame.hpp"
 #include "tests/fuzz/liar.hpp"
 
 using namespace rille;
@@ -111,6 +112,8 @@ struct Session {
       std::fprintf(stderr, "%s: %s\n", what, result.error().summary().c_str());
     fuzz_check(usual || liar.told_error() || (kind == ErrorKind::cancelled && silent), "an error is one of these");
     fuzz_check(rate > 0, "an honest agent is obeyed");
+    fuzz_check(client || !liar.broke_protocol() || kind == ErrorKind::integrity || kind == ErrorKind::cancelled,
+               "what breaks the protocol instead of a greeting is an integrity error");
     ++ends[std::string(what) + " " + std::string(to_string(kind))];
     return false;
   }
@@ -124,6 +127,7 @@ struct Session {
   void act();
   void get(const std::string& remote, const std::string& local);
   void check_target();
+  void check_end();
   void end();
 };
 
@@ -202,6 +206,16 @@ void Session::act() {
   }
 }
 
+// Why the channel broke, if it did. A cut connection is no lie.
+void Session::check_end() {
+  if (!client || !client->broken()) return;
+  const Result<> why = wait(client->wait_broken());
+  fuzz_check(!why.ok(), "a broken channel has a reason");
+  if (!liar.broke_protocol()) return;
+  fuzz_check(why.error().kind == ErrorKind::integrity && why.error().code == broken_protocol && !why.error().retryable,
+             "what breaks the protocol is an integrity error");
+}
+
 // The client goes; its channel's command and the liar's ends of the channel go with it.
 void Session::end() {
   soon.reset();
@@ -221,7 +235,7 @@ int main(int argc, char** argv) {
     Session session(*loop, seed, ends);
     session.connect(door.path, [&] { return door.take(); });
     for (std::size_t n = 2 + session.dice.below(5); n > 0 && session.client && !session.client->broken(); --n)
-      session.act();
+      session.act(), session.check_end();
     session.end();
     fuzz_check(sessions::listing(outer, target) == before, "nothing is written outside of the target");
   };

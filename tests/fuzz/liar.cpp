@@ -263,6 +263,23 @@ std::string Liar::greeting() {
   return honest(hello) + (dice_.chance(0.2) ? honest(hello) : "");
 }
 
+// What was sent, by the rules of the protocol: a hello, then responses and events, until an error frame. Pings may come
+// at any time.
+void Liar::note(std::string_view sent) {
+  sent_.feed(sent);
+  while (!over_) {
+    const Result<std::optional<Frame>> next = sent_.next();
+    if (next && !*next) return;
+    const FrameType type = next ? (*next)->type : FrameType::request;
+    if (type == FrameType::ping) continue;
+    over_ = type == FrameType::error;
+    const bool allowed =
+        said_hello_ ? type == FrameType::response || type == FrameType::event : type == FrameType::hello;
+    if (!over_ && !allowed) over_ = broke_protocol_ = true;
+    said_hello_ = true;
+  }
+}
+
 Task<void> Liar::serve(int in, int out) {
   const std::unique_ptr<Stream> from = std::move(Stream::adopt(loop_, in)).value();
   std::unique_ptr<Stream> to = std::move(Stream::adopt(loop_, out)).value();
@@ -282,6 +299,7 @@ Task<void> Liar::serve(int in, int out) {
       const std::size_t cut = words.size() < 5000 ? piece : words.size();
       for (std::size_t at = 0; to && at < words.size(); at += cut)
         if (!(co_await to->write(std::string_view(words).substr(at, cut)))) to.reset();
+        else note(std::string_view(words).substr(at, cut));
       if (hangs_up_) to.reset();
     }
   }

@@ -22,6 +22,8 @@ class Liar {
   rille::Task<void> serve(int in, int out);
 
   bool told_error() const { return told_error_; }  // it has sent errors of any kind, which arrive unchanged
+  // The first bytes that ended the protocol were no frame, or a frame that may not come there.
+  bool broke_protocol() const { return broke_protocol_; }
   // The digests of all files that it has described: what a client accepts has one of them.
   const std::set<std::string>& digests() const { return digests_; }
   static const std::map<std::string, std::string>& files();  // what an honest machine has below "loot"
@@ -40,13 +42,16 @@ class Liar {
   std::string flood();
   std::string words_for(const Frame& request);  // the bytes of an answer, lies included
   std::string greeting();
+  void note(std::string_view sent);
 
   rille::Loop& loop_;
   Dice& dice_;
   const double rate_;
   std::vector<std::string> tempting_, texts_;  // names that lead out; what may stand in any field
   std::function<void()> hush_;
-  bool told_error_ = false, hangs_up_ = false;
+  bool told_error_ = false, hangs_up_ = false, broke_protocol_ = false;
+  rille::agent::FrameParser sent_;  // reads what was sent, as the client has to
+  bool said_hello_ = false, over_ = false;
   std::set<std::string> digests_;
 };
 

@@ -3,7 +3,11 @@
 
 Speaks the agent's protocol (runtime/workflow/agent/frame.hpp) on its standard input and output, as `rille agent
 connect` does. LIE is one of LIES; a number makes lies at random from that seed; `checkpoint:DIRECTORY` runs a call that
-publishes two honest checkpoints, and a third in that directory. tests/unit/agent/hostile_test.cpp and
+publishes two honest checkpoints, and a third in that directory. `frame:KIND` answers the first request with a frame of
+that kind, `cut` with a part of a frame and no more. `status:JSON` answers everything with that status of a call,
+`event:JSON` follows a call with that event, `long` with a progress of 300 KiB. `restless:JSON` has a call whose worker
+dies at once in every attempt; JSON changes what is said of it, {"falls": true} counts the attempts down. `banner` is
+no agent at all. tests/unit/agent/hostile_test.cpp and
 tests/unit/engine/calls_test.cpp check that nothing is written or removed outside of the target folder.
 """
 
@@ -108,7 +112,7 @@ def publish(directory):
         elif name == "attach":
             value = {"state": "absent"}
         elif name == "start":
-            started, value = True, {"state": "running"}
+            started, value = True, {"state": "running", "attempt": 1}
         elif name == "stat":
             value = file(path) if path.endswith("/a") else DIRECTORY | {"path": path}
         elif name == "list":
@@ -124,13 +128,56 @@ def publish(directory):
                 send(RESPONSE, {"id": attach, "value": {"state": "done", "attempt": 1, "outcome": {"value": 7}}})
 
 
+def answer_once(what):
+    """The first request gets a wrong frame; what follows is not heard any more."""
+    while True:
+        kind, header = receive()
+        if kind != REQUEST:
+            continue
+        if what == "cut":
+            sys.stdout.buffer.write(struct.pack("<IBI", 1000, RESPONSE, 500) + b"{")
+            sys.stdout.buffer.flush()
+            sys.exit(0)
+        send(int(what.partition(":")[2]), {"id": header["id"]})
+
+
+def answer_call(what):
+    lie, _, text = what.partition(":")
+    said, starts = json.loads(text or "{}"), 0
+    while True:
+        kind, header = receive()
+        name = header.get("op")
+        if kind != REQUEST or name == "detach":
+            continue
+        value = said if lie == "status" else {"state": "running", "attempt": 1}
+        if lie == "restless":
+            starts += name == "start"
+            died = {"kind": "internal", "code": "worker_died", "message": "it died", "retryable": True}
+            ended = {"state": "done" if starts else "absent", "attempt": starts, "outcome": {"error": died}}
+            if starts and said.get("falls"):
+                ended["attempt"] = 10 - starts
+            value = {"state": "running", "attempt": starts} if name == "start" else ended | (said if starts else {})
+        elif lie != "status" and name == "attach":
+            news = {"event": "progress", "value": "x" * (300 << 10)} if lie == "long" else said
+            send(EVENT, {"id": header["id"], **news})
+            value = {"state": "done", "attempt": 1, "outcome": {"value": 7}}
+        send(RESPONSE, {"id": header["id"], "value": value})
+
+
 def main():
     lie = sys.argv[1]
     rng = random.Random(int(lie)) if lie.isdigit() else None
     _, hello = receive()
+    if lie == "banner":
+        sys.stdout.buffer.write(b"Welcome to the machine\n")
+        sys.stdout.buffer.flush()
     send(HELLO, {"protocol": hello.get("protocol", 1), "build": hello.get("build", ""), "id": "liar", "arch": "x86_64"})
     if lie.startswith("checkpoint:"):
         publish(lie.partition(":")[2])
+    if lie.startswith("frame:") or lie == "cut":
+        answer_once(lie)
+    if lie.partition(":")[0] in ("status", "event", "long", "restless"):
+        answer_call(lie)
     while True:
         kind, header = receive()
         if kind != REQUEST:

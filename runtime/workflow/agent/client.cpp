@@ -5,8 +5,8 @@
 
 #include <cstdlib>
 
-#include "runtime/workflow/agent/call.hpp"
 #include "runtime/workflow/agent/client_state.hpp"
+#include "runtime/workflow/agent/heard.hpp"
 
 namespace rille::agent {
 
@@ -25,35 +25,6 @@ Value call_header(const std::string& key) {
   return header;
 }
 }  // namespace
-
-Result<CallStatus> call_status_from(const Value& value) {
-  CallStatus out;
-  std::string state = value.text("state");
-  out.state = state == "done" ? CallState::done : state == "running" ? CallState::running : CallState::absent;
-  out.progress = value["progress"];
-  out.checkpoint = value["checkpoint"];
-  out.log_size_bytes = value.integer("log_size_bytes");
-  out.attempt = static_cast<int>(value.integer("attempt"));
-  out.idle_attempts = static_cast<int>(value.integer("idle_attempts"));
-  if (out.state == CallState::done) out.result = outcome_from_value(value["outcome"]);
-  return out;
-}
-
-Result<FileInfo> file_info_from(const Value& value) {
-  FileInfo out;
-  out.path = value.text("path");
-  out.directory = value.boolean("directory");
-  out.size_bytes = value.integer("size");
-  out.modified_wall_us = value.integer("modified_wall_us");
-  out.mode = static_cast<int>(value.integer("mode", 0644)) & 0777;
-  out.sha256 = value.text("sha256");
-  const bool digest = out.sha256.size() == 64 && out.sha256.find_first_not_of("0123456789abcdef") == std::string::npos;
-  if (out.size_bytes < 0 || out.size_bytes > file_bytes_max || (!out.sha256.empty() && !digest))
-    return make_error(ErrorKind::integrity,
-                      "the machine sent an impossible description of a file: " + value.to_json().substr(0, 300),
-                      "the agent program there is damaged or hostile: release the machine");
-  return out;
-}
 
 Result<AgentClient::State::Ticket> AgentClient::State::ask(const char* op, Value header, std::string body,
                                                            const AttachHandlers* handlers) {
@@ -78,9 +49,9 @@ Async<Reply> AgentClient::State::request(Self self, const char* op, Value header
   co_return reply;
 }
 
-void AgentClient::State::hear(Frame frame) {
+Result<> AgentClient::State::hear(Frame frame) {
   auto it = pending.find(frame.header.integer("id"));
-  if (it == pending.end()) return;  // no operation waits for this response
+  if (it == pending.end()) return {};  // no operation waits for this response
   if (frame.type == FrameType::response) {
     if (frame.header["error"].as_object()) {
       it->second.answer.set(error_from_value(frame.header["error"]));
@@ -90,15 +61,23 @@ void AgentClient::State::hear(Frame frame) {
       reply.body = std::move(frame.body);
       it->second.answer.set(std::move(reply));
     }
-    return;
+    return {};
   }
   const AttachHandlers* handlers = it->second.handlers;
-  if (!handlers || it->second.answer.is_set()) return;
-  std::string event = frame.header.text("event");
-  if (event == "log" && handlers->log) handlers->log(frame.body, frame.header.integer("offset"));
-  if (event == "progress" && handlers->progress) handlers->progress(frame.header["value"]);
-  if (event == "notice" && handlers->notice) handlers->notice(frame.header.integer("deadline_wall_us"));
-  if (event == "checkpoint" && handlers->checkpoint) handlers->checkpoint(frame.header["value"]);
+  if (!handlers || it->second.answer.is_set()) return {};
+  RILLE_TRY(const HeardEvent event, event_from(frame.header, frame.body.size()));
+  using Kind = HeardEvent::Kind;
+  if (event.kind == Kind::log && handlers->log) handlers->log(frame.body, event.offset);
+  if (event.kind == Kind::progress && handlers->progress) handlers->progress(event.value);
+  if (event.kind == Kind::notice && handlers->notice) handlers->notice(event.deadline_wall_us);
+  if (event.kind == Kind::checkpoint && handlers->checkpoint) handlers->checkpoint(event.value);
+  return {};
+}
+
+Result<CallStatus> AgentClient::State::status_of(const Reply& reply) {
+  Result<CallStatus> status = call_status_from(reply.value);
+  if (!status) connection->refuse(status.error());
+  return status;
 }
 
 void AgentClient::State::fail(Error error) {
@@ -109,36 +88,39 @@ void AgentClient::State::fail(Error error) {
   for (auto& waiter : std::exchange(broken_waiters, {})) waiter.set(Result<>(error));
 }
 
+Result<> AgentClient::State::take(Frame frame) {
+  if (frame.type == FrameType::hello && !greeted.is_set()) {
+    RILLE_TRY(info, agent_info_from(frame.header));
+    greeted.set(success());
+    return {};
+  }
+  if (greeted.is_set() && (frame.type == FrameType::response || frame.type == FrameType::event))
+    return hear(std::move(frame));
+  return lie(
+      fmt::format("a message of type {} where the agent protocol does not allow it", static_cast<int>(frame.type)));
+}
+
 Task<void> AgentClient::State::read(Self self) {
   Error why;
   while (true) {
     auto frame = co_await self->connection->receive();
-    if (!frame) {
-      why = std::move(frame).error();
-      break;
-    }
-    if (frame->type == FrameType::hello && !self->greeted.is_set()) {
-      const Value& h = frame->header;
-      self->info = {h.text("build"), h.text("instance"), h.text("process"), h.integer("pid"),
-                    h.integer("started_wall_us")};
-      self->greeted.set(success());
-    } else if (self->greeted.is_set() && (frame->type == FrameType::response || frame->type == FrameType::event)) {
-      self->hear(std::move(*frame));
-    } else {
-      why = make_error(
-          ErrorKind::integrity,
-          fmt::format("agent protocol: the agent sent a message of type {} where the protocol does not allow it",
-                      static_cast<int>(frame->type)));
-      self->connection->refuse(why);
-      break;
-    }
+    Result<> taken = frame ? self->take(std::move(*frame)) : Result<>(frame.error());
+    if (taken) continue;
+    why = std::move(taken).error();
+    self->connection->refuse(why);  // no effect if receive() has closed the connection
+    break;
   }
-  if (why.kind == ErrorKind::network || why.kind == ErrorKind::integrity) {
+  if (why.kind == ErrorKind::integrity) {
+    // The peer speaks, but not as an agent does: another connection would end the same.
+    if (why.code.empty()) why.code = broken_protocol;
+    why.retryable = false;
+    why.resource = self->channel.directory;
+    if (const std::string said = self->said(); !said.empty()) why.hint += "; its standard error: " + said;
+  } else if (why.kind == ErrorKind::network) {
     // The command's exit status and standard error say more than the stream's error.
     auto wait = [command = self->command](CancelToken t) { return command->wait(t); };
     auto status = co_await with_deadline(self->loop, 500, {}, "the channel's command", wait);
-    std::string said = self->last_words;
-    while (!said.empty() && said.back() == '\n') said.pop_back();
+    const std::string said = self->said();
     Error shown = make_error(ErrorKind::network, why.message + (status ? " (its command: " + status->text() + ")" : ""),
                              said.empty() ? why.hint : "its standard error: " + said);
     shown.resource = self->channel.directory;
@@ -146,6 +128,8 @@ Task<void> AgentClient::State::read(Self self) {
   }
   self->fail(std::move(why));
 }
+
+std::string AgentClient::State::said() const { return last_words.substr(0, last_words.find_last_not_of('\n') + 1); }
 
 Task<void> AgentClient::State::read_last_words(Self self, std::shared_ptr<Subprocess> command) {
   char block[2048];
@@ -210,7 +194,7 @@ namespace {
 template <class State>
 Async<CallStatus> ask_status(std::shared_ptr<State> state, const char* op, Value header, CancelToken token) {
   RILLE_CO_TRY(Reply reply, co_await State::request(state, op, std::move(header), std::string(), std::move(token)));
-  co_return call_status_from(reply.value);
+  co_return state->status_of(reply);
 }
 
 // Sends a request and waits for its response, whose content does not matter.
@@ -272,7 +256,7 @@ Async<CallStatus> AgentClient::attach(std::string call_key, std::int64_t log_off
     auto reply = co_await ticket.answer;
     leave.answered = !cancel.cancelled();
     if (!reply) co_return std::move(reply).error();
-    co_return call_status_from(reply->value);
+    co_return self->status_of(*reply);
   };
   Value header = call_header(call_key);
   header.set("offset", log_offset);

@@ -1,7 +1,10 @@
 // AgentClient: the runner's end of a channel to one instance's agent. The agent owns the calls: they run on when a
 // client disconnects and another attaches.
-// - A broken channel (its command ended, the peer was silent too long, a malformed frame) fails every pending operation
-//   with `network`, retryable. The client stays broken(): make a new one. The calls may still run.
+// - A broken channel (its command ended, the peer was silent too long) fails every pending operation with `network`,
+//   retryable. The client stays broken(): make a new one. The calls may still run.
+// - What no agent sends (a malformed frame, a value out of range) fails them with `integrity`, code broken_protocol,
+// not
+//   retryable: the peer is damaged or hostile.
 // - Cancelling an operation only stops the wait for it; cancel() cancels the call.
 // - The agent's errors arrive unchanged.
 // Loop thread only. Destroying the client ends the channel's command, not the agent.
@@ -92,8 +95,8 @@ using TransferProgress = std::function<void(std::int64_t done_bytes, std::int64_
 class AgentClient {
  public:
   // Runs `prefix.. agent_argv.. connect --dir D`, which starts an agent on the instance if none is alive. Fails with
-  // `network` if no connection is made (the hint has the last lines of the command's standard error), and with `config`
-  // if the agent has another protocol version.
+  // `network` if no connection is made (the hint has the last lines of the command's standard error), with `config` if
+  // the agent has another protocol version, and with `integrity` if what answers is no agent.
   static Async<std::unique_ptr<AgentClient>> connect(Loop& loop, ChannelSpec channel, ClientOptions options,
                                                      CancelToken token = {});
   virtual ~AgentClient();

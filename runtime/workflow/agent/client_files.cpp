@@ -14,6 +14,7 @@
 #include "runtime/core/store/file.hpp"
 #include "runtime/core/store/hash.hpp"
 #include "runtime/workflow/agent/client_state.hpp"
+#include "runtime/workflow/agent/heard.hpp"
 
 namespace rille::agent {
 

@@ -47,7 +47,11 @@ struct AgentClient::State : std::enable_shared_from_this<AgentClient::State> {
 
   static Task<void> read(Self self);
   static Task<void> read_last_words(Self self, std::shared_ptr<Subprocess> command);
-  void hear(Frame frame);
+  // take, hear and status_of fail with lie() if the agent may not send that; the channel then ends.
+  Result<> take(Frame frame);
+  Result<> hear(Frame frame);
+  Result<CallStatus> status_of(const Reply& reply);
+  std::string said() const;  // last_words without line ends at its end
   void fail(Error error);
 
   static Async<> put_file(Self self, std::string local, std::string remote, Transfer& sum, TransferProgress progress,
@@ -55,11 +59,5 @@ struct AgentClient::State : std::enable_shared_from_this<AgentClient::State> {
   static Async<> get_file(Self self, FileInfo remote, std::string root, std::string path, Transfer& sum,
                           TransferProgress progress, CancelToken token);
 };
-
-Result<CallStatus> call_status_from(const Value& value);
-inline constexpr std::int64_t file_bytes_max = std::int64_t{1} << 42;  // the sum of a million file sizes fits 63 bits
-inline constexpr std::size_t listed_files_max = 1'000'000;
-// Reads a machine's description of a file and checks all but the path. Fails with `integrity` if a value is impossible.
-Result<FileInfo> file_info_from(const Value& value);
 
 }  // namespace rille::agent

@@ -41,6 +41,7 @@ Error FrameParser::fail(std::string message) {
   failed_ = make_error(ErrorKind::integrity, "agent protocol: " + message,
                        "another program writes to this channel, perhaps a login banner: silence it in the account's "
                        ".bashrc or .profile");
+  failed_->code = broken_protocol;
   buffer_.clear();
   return *failed_;
 }

@@ -20,6 +20,10 @@ inline constexpr std::size_t result_bytes_max = frame_bytes_max - (2u << 20);
 inline constexpr std::size_t event_bytes_max = 256u << 10;
 inline constexpr std::size_t chunk_bytes = 1u << 20;  // most bytes of a file in one frame
 
+// The code of an error of kind integrity: the peer sent what the protocol does not allow. Another connection would end
+// the same.
+inline constexpr const char* broken_protocol = "broken_protocol";
+
 enum class FrameType : std::uint8_t {
   hello = 1,     // {protocol, build, ..}: the first frame that each side sends
   request = 2,   // {id, op, ..}

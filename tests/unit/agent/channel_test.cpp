@@ -104,6 +104,7 @@ TEST_CASE_METHOD(AgentFixture, "a channel that cannot be opened says what its co
   auto banner = try_connect();
   REQUIRE_FALSE(banner.ok());
   CHECK(banner.error().message.find("agent protocol") != std::string::npos);
+  CHECK(banner.error().kind == ErrorKind::integrity);
   prefix = {"no-such-ssh"};
   CHECK(try_connect().error().kind == ErrorKind::io);
   prefix.clear();

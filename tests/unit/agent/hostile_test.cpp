@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "runtime/core/store/beneath.hpp"
+#include "runtime/workflow/agent/frame.hpp"
 #include "tests/unit/agent/fixture.hpp"
 
 using namespace rille;
@@ -72,6 +73,64 @@ TEST_CASE_METHOD(HostileFixture, "a machine chooses no place in a file that is s
     REQUIRE_FALSE(put.ok());
     CHECK(put.error().kind == ErrorKind::integrity);
   }
+}
+
+TEST_CASE_METHOD(HostileFixture, "what no agent sends is one integrity error; a cut connection is a network error") {
+  for (const char* lie : {"frame:0", "frame:1", "frame:2", "frame:9", "frame:255"}) {
+    INFO(lie);
+    auto client = meet(lie);
+    const auto told = wait(client->describe());
+    REQUIRE_FALSE(told.ok());
+    CHECK(told.error().kind == ErrorKind::integrity);
+    CHECK(told.error().code == broken_protocol);
+    CHECK_FALSE(told.error().retryable);
+    CHECK(client->broken());
+    CHECK(wait(client->wait_broken()).error().kind == ErrorKind::integrity);
+  }
+  const auto cut = wait(meet("cut")->describe());
+  REQUIRE_FALSE(cut.ok());
+  CHECK(cut.error().kind == ErrorKind::network);
+  CHECK(cut.error().retryable);
+}
+
+TEST_CASE_METHOD(HostileFixture, "what a machine says of a call is in range, or refused") {
+  const std::string done = R"("state":"done","attempt":1,"outcome":{"value":7})";
+  for (const std::string& said :
+       {std::string(R"({"state":"dancing"})"), std::string(R"({"state":"running"})"), std::string("{}"),
+        std::string(R"({"state":"running","attempt":-1})"), std::string(R"({"state":"running","attempt":1e12})"),
+        std::string(R"({"state":"running","attempt":"1"})"), std::string(R"({"state":"done","attempt":1})"),
+        "{" + done + R"(,"idle_attempts":2})", "{" + done + R"(,"idle_attempts":-1})",
+        "{" + done + R"(,"log_size_bytes":-1})", "{" + done + R"(,"log_size_bytes":1e18})",
+        "{" + done + R"(,"checkpoint":"x"})", "{" + done + R"(,"checkpoint":{"step":-1}})",
+        "{" + done + R"(,"checkpoint":{"step":1e300}})", "{" + done + R"(,"checkpoint":{"directory":7}})"}) {
+    INFO(said);
+    auto client = meet("status:" + said);
+    const auto status = wait(client->status("k"));
+    REQUIRE_FALSE(status.ok());
+    CHECK(status.error().kind == ErrorKind::integrity);
+    CHECK(status.error().code == broken_protocol);
+    CHECK(wait(client->wait_broken()).error().code == broken_protocol);
+  }
+  CHECK(wait(meet("status:{" + done + R"(,"checkpoint":{"step":3},"idle_attempts":1})")->status("k")).ok());
+}
+
+TEST_CASE_METHOD(HostileFixture, "what a machine says while a call runs is in range, or refused") {
+  AttachHandlers handlers;
+  handlers.log = [](std::string_view, std::int64_t) {};
+  handlers.progress = handlers.checkpoint = [](const Value&) {};
+  handlers.notice = [](std::int64_t) {};
+  for (const char* lie :
+       {R"(event:{"event":"log","offset":-1})", R"(event:{"event":"log","offset":9e18})",
+        R"(event:{"event":"notice","deadline_wall_us":-1})", R"(event:{"event":"notice","deadline_wall_us":9e18})",
+        R"(event:{"event":"checkpoint","value":[1]})", R"(event:{"event":"checkpoint","value":{"step":-5}})", "long"}) {
+    INFO(lie);
+    const auto attached = wait(meet(lie)->attach("k", 0, handlers));
+    REQUIRE_FALSE(attached.ok());
+    CHECK(attached.error().code == broken_protocol);
+  }
+  for (const char* said :
+       {R"(event:{"event":"of a newer agent"})", R"(event:{"event":"checkpoint","value":{"step":5}})"})
+    CHECK(wait(meet(said)->attach("k", 0, handlers)).ok());
 }
 
 // RILLE_SEEDS: how many sessions of random lies.

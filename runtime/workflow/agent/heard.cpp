@@ -1,0 +1,122 @@
+#include "runtime/workflow/agent/heard.hpp"
+
+#include <fmt/format.h>
+
+#include "runtime/core/base/units.hpp"
+#include "runtime/workflow/agent/call.hpp"
+#include "runtime/workflow/agent/frame.hpp"
+
+namespace rille::agent {
+
+namespace {
+constexpr std::size_t name_bytes_max = 256, path_bytes_max = 4096;
+
+// The whole number in a field, `otherwise` if the field is missing.
+Result<std::int64_t> number_in(const Value& value, const char* field, std::int64_t otherwise, std::int64_t most) {
+  const Value& member = value[field];
+  if (member.is_null()) return otherwise;
+  const double* number = member.as_number();
+  if (!number || !(*number >= 0 && *number <= static_cast<double>(most)))
+    return lie(fmt::format("{} = {}: expected a number from 0 to {}", field, member.to_json().substr(0, 100), most));
+  return static_cast<std::int64_t>(*number);
+}
+
+Result<std::string> name_in(const Value& value, const char* field) {
+  std::string text = value.text(field);
+  if (text.size() > name_bytes_max)
+    return lie(fmt::format("{} has {} bytes: at most {} are allowed", field, text.size(), name_bytes_max));
+  return text;
+}
+
+Result<> check_size(const Value& value, const char* what) {
+  if (value.to_json_within(event_bytes_max)) return success();
+  return lie(fmt::format("a {} of more than {} (event_bytes_max)", what, format_size_bytes(event_bytes_max)));
+}
+
+Result<> check_checkpoint(const Value& value) {
+  if (value.is_null()) return success();
+  if (!value.as_object()) return lie("a checkpoint that is no object");
+  RILLE_CHECK(check_size(value, "checkpoint"));
+  RILLE_CHECK(number_in(value, "step", 0, step_max));
+  const std::string* directory = value["directory"].as_string();
+  if (!value["directory"].is_null() && (!directory || directory->size() > path_bytes_max))
+    return lie("a checkpoint whose directory is no path");
+  return success();
+}
+}  // namespace
+
+Error lie(std::string what) {
+  Error e = make_error(ErrorKind::integrity, "the agent on the machine sent what no agent sends: " + std::move(what),
+                       "the agent program there is damaged or hostile: release the machine, and rent another one");
+  e.code = broken_protocol;
+  return e;
+}
+
+Result<AgentInfo> agent_info_from(const Value& hello) {
+  AgentInfo out;
+  RILLE_TRY(out.build, name_in(hello, "build"));
+  RILLE_TRY(out.instance, name_in(hello, "instance"));
+  RILLE_TRY(out.process, name_in(hello, "process"));
+  RILLE_TRY(out.pid, number_in(hello, "pid", 0, INT32_MAX));
+  RILLE_TRY(out.started_wall_us, number_in(hello, "started_wall_us", 0, latest_wall_us));
+  return out;
+}
+
+Result<CallStatus> call_status_from(const Value& value) {
+  CallStatus out;
+  const std::string state = value.text("state");
+  if (state == "done") out.state = CallState::done;
+  else if (state == "running") out.state = CallState::running;
+  else if (state != "absent") return lie("a call whose state is " + value["state"].to_json().substr(0, 100));
+  RILLE_TRY(const std::int64_t attempt, number_in(value, "attempt", 0, call_attempts_max));
+  if (attempt == 0 && out.state != CallState::absent) return lie("a call that is " + state + " and never started");
+  RILLE_TRY(const std::int64_t idle, number_in(value, "idle_attempts", 0, attempt));
+  out.attempt = static_cast<int>(attempt);
+  out.idle_attempts = static_cast<int>(idle);
+  RILLE_TRY(out.log_size_bytes, number_in(value, "log_size_bytes", 0, file_bytes_max));
+  out.progress = value["progress"];
+  RILLE_CHECK(check_size(out.progress, "progress"));
+  out.checkpoint = value["checkpoint"];
+  RILLE_CHECK(check_checkpoint(out.checkpoint));
+  if (out.state != CallState::done) return out;
+  if (!value["outcome"].as_object()) return lie("a call that is done and has no outcome");
+  out.result = outcome_from_value(value["outcome"]);
+  return out;
+}
+
+Result<FileInfo> file_info_from(const Value& value) {
+  FileInfo out;
+  out.path = value.text("path");
+  out.directory = value.boolean("directory");
+  RILLE_TRY(out.size_bytes, number_in(value, "size", 0, file_bytes_max));
+  out.modified_wall_us = value.integer("modified_wall_us");
+  out.mode = static_cast<int>(value.integer("mode", 0644)) & 0777;
+  out.sha256 = value.text("sha256");
+  const bool digest = out.sha256.size() == 64 && out.sha256.find_first_not_of("0123456789abcdef") == std::string::npos;
+  if (!out.sha256.empty() && !digest) return lie("a file whose sha256 is " + value["sha256"].to_json().substr(0, 100));
+  return out;
+}
+
+Result<HeardEvent> event_from(const Value& header, std::size_t body_bytes) {
+  HeardEvent out;
+  const std::string event = header.text("event");
+  if (event == "log") {
+    out.kind = HeardEvent::Kind::log;
+    const auto most = file_bytes_max - static_cast<std::int64_t>(body_bytes);
+    RILLE_TRY(out.offset, number_in(header, "offset", 0, most));
+  } else if (event == "notice") {
+    out.kind = HeardEvent::Kind::notice;
+    RILLE_TRY(out.deadline_wall_us, number_in(header, "deadline_wall_us", 0, latest_wall_us));
+  } else if (event == "progress") {
+    out.kind = HeardEvent::Kind::progress;
+    out.value = header["value"];
+    RILLE_CHECK(check_size(out.value, "progress"));
+  } else if (event == "checkpoint") {
+    out.kind = HeardEvent::Kind::checkpoint;
+    out.value = header["value"];
+    RILLE_CHECK(check_checkpoint(out.value));
+  }
+  return out;
+}
+
+}  // namespace rille::agent
