@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "runtime/core/base/id.hpp"
+#include "runtime/workflow/agent/heard.hpp"
 #include "runtime/workflow/engine/connector.hpp"
 #include "runtime/workflow/engine/measuring.hpp"
 #include "runtime/workflow/engine/run_impl.hpp"
@@ -198,6 +199,13 @@ struct Calls::RunningCall {
   Measuring measuring;
   std::shared_ptr<Keeper> keeper = std::make_shared<Keeper>();
   std::shared_ptr<agent::AgentClient> agent = {};
+  struct Attempts {  // on the current machine, as this process has seen them
+    bool started = false;
+    int last = 0;            // the newest attempt's number
+    int idle = 0;            // attempts in a row that ended without a new checkpoint
+    std::int64_t step = -1;  // of the newest checkpoint
+  } attempts = {};
+  std::int64_t resizes = 0;  // of the lease, when the attempts were counted last
 
   RunningCall(RunImpl& run, std::string lease, CallSpec s)
       : lease_id(std::move(lease)), spec(std::move(s)),
@@ -236,6 +244,7 @@ Async<> Calls::begin_on(RunningCall& work, const lease::Lease& l, CancelToken to
                                  .set("generation", l.generation)
                                  .set("from_checkpoint", !work.keeper->latest.is_null()));
     work.offset = work.request.after_attempt = 0;
+    work.attempts = {};
   }
   work.request.generation = work.keeper->generation = l.generation;
   work.measuring.on(l);
@@ -256,7 +265,30 @@ void Calls::restarted(const RunningCall& work, const std::string& why, int attem
 Async<> Calls::restore_and_start(RunningCall& work, CancelToken token) {
   if (work.spec.keep_checkpoints) RILLE_CO_CHECK(co_await restore(work.keeper, work.agent, token));
   RILLE_CO_TRY(agent::CallStatus begun, co_await work.agent->start(work.request, token));
+  work.attempts.started = true;
   co_return success();
+}
+
+// An error if the agent says that an earlier attempt is the newest. A call that the machine no longer has begins anew.
+Result<agent::CallStatus> Calls::in_order(RunningCall& work, Result<agent::CallStatus> status) {
+  if (!status) return status;
+  const bool forgotten = status->state == agent::CallState::absent && status->attempt == 0;
+  if (!forgotten && status->attempt < work.attempts.last)
+    return agent::lie(fmt::format("attempt {} of a call after its attempt {}", status->attempt, work.attempts.last));
+  work.attempts.last = status->attempt;
+  return status;
+}
+
+// Counts an attempt that ended without a result. The agent counts as well, over processes of the runner, but it may
+// lie.
+void Calls::count_attempt(RunningCall& work, agent::CallStatus& ended) {
+  RunningCall::Attempts& seen = work.attempts;
+  const std::int64_t step = ended.checkpoint.integer("step", -1), resizes = session(work.lease_id).resizes;
+  const bool resized = std::exchange(work.resizes, resizes) != resizes;  // a resize ended the attempt
+  if (step > seen.step || resized) seen.idle = 0;
+  else if (ended.attempt > 0 || seen.started) ++seen.idle;
+  seen.step = std::max(seen.step, step);
+  ended.idle_attempts = std::max(ended.idle_attempts, seen.idle);
 }
 
 // Copies the last checkpoints of an ended call that are not copied yet.
@@ -317,7 +349,7 @@ Async<Value> Calls::run_call(std::string lease_id, std::string key, CallSpec spe
     recall_notice(*l);
     tell_working(lease_id, request.generation);
     std::int64_t since_ns = run_.loop().clock().monotonic_ns();
-    auto attached = co_await agent->attach(request.call_key, work.offset, callbacks, token);
+    auto attached = in_order(work, co_await agent->attach(request.call_key, work.offset, callbacks, token));
     if (run_.loop().clock().monotonic_ns() - since_ns >= steady_ms * 1'000'000) breaks = 0;
     if (attached && has_left(*attached) && work.spec.keep_checkpoints) {
       RILLE_CO_CHECK(co_await move_after_notice(keeper, agent, attached->checkpoint, token));
@@ -339,7 +371,8 @@ Async<Value> Calls::run_call(std::string lease_id, std::string key, CallSpec spe
         co_return std::move(*attached->result);
       }
       request.after_attempt = attached->attempt;
-      if (attached->attempt > 0)  // the call's worker died, alone or with the agent
+      count_attempt(work, *attached);
+      if (attached->attempt > 0 || attached->idle_attempts > 0)  // the call's worker died, alone or with the agent
         RILLE_CO_CHECK(co_await wait_for_restart(work, *attached, postponed, token));
       const Result<> begun = co_await restore_and_start(work, token);
       if (begun) continue;
@@ -349,6 +382,7 @@ Async<Value> Calls::run_call(std::string lease_id, std::string key, CallSpec spe
     if (token.cancelled()) co_return token.reason();
     if (++breaks > reconnects_max) co_return in_time(lease_id, e);
     if (!e.retryable) {
+      note_lie(lease_id, request.generation, e);
       RILLE_CO_TRY(bool gone, co_await lost(lease_id, request.generation, token));
       if (!gone) co_return in_time(lease_id, e);
     }

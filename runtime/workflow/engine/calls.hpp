@@ -98,7 +98,9 @@ class Calls {
   void tell_starting(const Reaching& reaching, const std::string& why);
   // losses.cpp
   Async<std::shared_ptr<agent::AgentClient>> known_client(std::string lease_id, CancelToken token);
-  // Call after an error: whether its cause is that the machine is gone and the lease gets another machine.
+  // Remembers the machine as one that lies, if the error says so.
+  void note_lie(const std::string& lease_id, std::int64_t generation, const Error& e);
+  // Call after an error: whether its cause is that the machine is gone, or lies, and the lease gets another machine.
   Async<bool> lost(std::string lease_id, std::int64_t generation, CancelToken token);
   Async<> steady(std::string lease_id, CancelToken token);  // waits for phase steady
   Async<> enter(std::string lease_id, LeaseSession::Phase phase, CancelToken token);
@@ -166,6 +168,8 @@ class Calls {
   agent::AttachHandlers handlers(RunningCall& work, CancelToken token);
   void restarted(const RunningCall& work, const std::string& why, int attempt, std::int64_t delay_ms);
   Async<> restore_and_start(RunningCall& work, CancelToken token);
+  static Result<agent::CallStatus> in_order(RunningCall& work, Result<agent::CallStatus> status);
+  void count_attempt(RunningCall& work, agent::CallStatus& ended);
   Async<> keep_last(RunningCall& work, CancelToken token);
   Async<> begin_on(RunningCall& work, const lease::Lease& l, CancelToken token);
   Async<> wait_for_restart(RunningCall& work, const agent::CallStatus& ended, Postponed& postponed, CancelToken token);

@@ -24,7 +24,12 @@ struct LeaseSession {
   std::vector<Future<Result<>>> waiting;
   std::int64_t resizes = 0;  // how often the lease's machine was stopped for a resize
 
-  std::shared_ptr<agent::AgentClient> agent;    // null: not connected
+  std::shared_ptr<agent::AgentClient> agent;  // null: not connected
+  struct Lie {
+    std::int64_t generation = 0;
+    Error error;
+  };
+  std::optional<Lie> lie;                       // the last machine whose agent broke the protocol; never connected to
   std::int64_t told_starting_us = 0;            // when the user was last told that the machine is starting
   std::map<std::string, std::string> unwanted;  // results that the agent should drop: call key -> reason
   bool telling = false;                         // a task is sending `unwanted` to the agent

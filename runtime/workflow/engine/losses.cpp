@@ -10,6 +10,7 @@
 
 #include "runtime/core/base/id.hpp"
 #include "runtime/core/base/time.hpp"
+#include "runtime/workflow/agent/frame.hpp"
 #include "runtime/workflow/engine/calls.hpp"
 #include "runtime/workflow/engine/connector.hpp"
 #include "runtime/workflow/engine/place_of.hpp"
@@ -23,7 +24,8 @@ namespace {
 
 constexpr std::int64_t first_wait_ms = 30'000, longest_wait_ms = 300'000;  // between tries to rent a replacement
 
-bool is_loss(const Error& e) { return e.code == "machine_lost" || e.code == "agent_unreachable"; }
+bool is_lie(const Error& e) { return e.kind == ErrorKind::integrity && e.code == agent::broken_protocol; }
+bool is_loss(const Error& e) { return e.code == "machine_lost" || e.code == "agent_unreachable" || is_lie(e); }
 
 }  // namespace
 
@@ -64,6 +66,7 @@ Async<std::shared_ptr<agent::AgentClient>> Calls::client(std::string lease_id, C
         if (token.cancelled()) co_return ready.error();
         if (++breaks > reconnects_max) co_return in_time(lease_id, ready.error());
         if (!ready.error().retryable) {
+          note_lie(lease_id, l->generation, ready.error());
           RILLE_CO_TRY(bool gone, co_await lost(lease_id, l->generation, token));
           if (!gone) co_return in_time(lease_id, ready.error());
         }
@@ -91,6 +94,10 @@ Async<std::shared_ptr<agent::AgentClient>> Calls::client(std::string lease_id, C
   }
 }
 
+void Calls::note_lie(const std::string& lease_id, std::int64_t generation, const Error& e) {
+  if (is_lie(e)) session(lease_id).lie = LeaseSession::Lie{generation, e};
+}
+
 Async<bool> Calls::lost(std::string lease_id, std::int64_t generation, CancelToken token) {
   const std::int64_t resizes = session(lease_id).resizes;
   if (!token.cancelled()) RILLE_CO_CHECK(co_await stood_still(lease_id, resizes, token));
@@ -100,6 +107,10 @@ Async<bool> Calls::lost(std::string lease_id, std::int64_t generation, CancelTok
   if (l->state == "resizing" || session(lease_id).resizes != resizes) co_return true;
   if (!lease::Manager::replaces(*l) || run_.now_us() >= l->expires_us) co_return false;
   if (l->generation != generation || l->state != "live") co_return l->generation != generation || !l->replacing.empty();
+  if (LeaseSession& session = this->session(lease_id); session.lie && session.lie->generation == generation) {
+    session.agent.reset();
+    co_return true;
+  }
   Result<provider::Machine> machine = co_await leases_->describe(*l, token);
   bool gone = machine &&
               (machine->state == provider::MachineState::gone || machine->state == provider::MachineState::terminating);

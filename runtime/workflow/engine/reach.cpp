@@ -136,10 +136,12 @@ Async<std::shared_ptr<agent::AgentClient>> Calls::reached(lease::Lease l, std::i
 }
 
 // Returns a working connection to the agent of the lease's machine. If none can be made, the provider is asked: the
-// machine counts as lost only if the provider says so, or after minutes without an answer from the agent.
+// machine counts as lost only if the provider says so, after minutes without an answer from the agent, or at once if
+// what answers is no agent.
 Async<std::shared_ptr<agent::AgentClient>> Calls::reach(lease::Lease lease, CancelToken token) {
   LeaseSession& session = this->session(lease.id);
   if (session.connected()) co_return session.agent;
+  if (session.lie && session.lie->generation == lease.generation) co_return session.lie->error;
   session.agent.reset();
   Reaching r;
   r.lease = std::move(lease);
@@ -172,7 +174,9 @@ Async<std::shared_ptr<agent::AgentClient>> Calls::reach(lease::Lease lease, Canc
     auto made = co_await connector_->connect(run_.loop(), r.lease, r.machine, run_.fence().epoch, token);
     if (made) co_return co_await reached(std::move(r.lease), r.not_yet_us, std::move(*made));
     if (token.cancelled()) co_return token.reason();
-    for (const char* code : {"agent_token", "fenced", agent::not_installed})  // other tries would end the same
+    note_lie(r.lease.id, r.lease.generation, made.error());
+    if (made.error().kind == ErrorKind::integrity) co_return made.error();  // other tries would end the same
+    for (const char* code : {"agent_token", "fenced", agent::not_installed})
       if (made.error().code == code) co_return made.error();
     if (++failed >= reconnects_max && !patient(r, made.error()))
       co_return r.unanswering(made.error(), (run_.now_us() - r.up_us) / 1000);

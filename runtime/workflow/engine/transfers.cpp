@@ -46,6 +46,7 @@ Async<Value> Calls::move_files(std::string lease_id, Move move, CancelToken toke
     if (token.cancelled()) co_return token.reason();
     if (breaks > reconnects_max) co_return in_time(lease_id, moved.error());
     if (moved.error().kind != ErrorKind::network) {
+      note_lie(lease_id, generation, moved.error());
       RILLE_CO_TRY(bool gone, co_await lost(lease_id, generation, token));
       if (!gone) co_return in_time(lease_id, moved.error());
     }

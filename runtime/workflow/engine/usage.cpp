@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "runtime/core/loop/together.hpp"
+#include "runtime/workflow/agent/frame.hpp"
 #include "runtime/workflow/engine/calls.hpp"
 #include "runtime/workflow/engine/connector.hpp"
 #include "runtime/workflow/engine/run_impl.hpp"
@@ -69,6 +70,7 @@ Task<void> Calls::wake(std::string lease_id) {
   for (int attempt = 0;; ++attempt) {
     auto agent = co_await known_client(lease_id, closed);
     if (!*alive || closed.cancelled() || agent || agent.error().code == "machine_lost") co_return;
+    if (agent.error().code == agent::broken_protocol) co_return;
     Result<std::optional<lease::Lease>> row = leases_->find(lease_id);
     if (row && (!*row || !(*row)->has_machine())) co_return;
     Result<> slept = co_await sleep_for(run_.loop(), usage_again_ms(attempt), closed);

@@ -1,5 +1,6 @@
 // Calls against real agents of the local provider: what is restarted, what is cancelled, and what is forgotten, over
 // processes of the runner that end at any point.
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <fstream>
 
@@ -336,4 +337,75 @@ TEST_CASE("a machine that names a parent folder as its checkpoint removes and re
     }
     CHECK(std::distance(fs::directory_iterator(kept), fs::directory_iterator()) == 2);
   }
+}
+
+namespace {
+// A program in the place of `rille` that notes each connection, and runs the shell's words.
+void stand_in(Runner& r, const std::string& words) {
+  r.self_exe = r.dir.path + "/hostile";
+  std::ofstream(r.self_exe) << "#!/bin/sh\necho >>" << r.dir.path << "/connections\n" << words << '\n';
+  std::filesystem::permissions(r.self_exe, std::filesystem::perms::owner_all);
+}
+
+std::string liar(const std::string& lie) { return "exec python3 -B " HOSTILE_AGENT " '" + lie + "' \"$@\""; }
+
+std::size_t connections(const Runner& r) {
+  std::ifstream in(r.dir.path + "/connections");
+  return static_cast<std::size_t>(std::count(std::istreambuf_iterator<char>(in), {}, '\n'));
+}
+}  // namespace
+
+TEST_CASE("a machine whose agent breaks the protocol ends its call with one error, and is not connected to again") {
+  for (const char* lie : {"banner", "frame:9", "frame:1", "status:{}", "restless:{\"attempt\":-1}"}) {
+    INFO(lie);
+    Runner r;
+    stand_in(r, liar(lie));
+    const Result<Value> out = r.run(one_call("{}"));
+    REQUIRE_FALSE(out.ok());
+    CHECK(out.error().kind == ErrorKind::integrity);
+    CHECK_FALSE(out.error().retryable);
+    CHECK(connections(r) == 1);
+    CHECK(r.count("reconnect") == 0);
+  }
+}
+
+TEST_CASE("a machine whose agent breaks the protocol is replaced like a lost one") {
+  Runner r;
+  const std::string lied = r.dir.path + "/lied";
+  stand_in(r, "if [ -e " + lied + " ]; then exec " AGENT_HELPER " \"$@\"; fi\n: >" + lied + "\n" + liar("frame:9"));
+  const Result<Value> out = r.run([](Live& l) -> CppGuest::Body {
+    return [&l](FiberId f) -> Async<Value> {
+      RILLE_CO_TRY(LeaseView box, co_await l.run->rent(f, "box", Value().set("on_loss", "replace"), "test"));
+      CallSpec s = spec("work", R"({"do":"lines","count":1,"value":1})");
+      co_return co_await l.run->call(f, box.id, std::move(s), "test:call");
+    };
+  });
+  if (!out) FAIL(out.error().summary());
+  CHECK(*out == Value(1));
+  CHECK(r.count("replace") == 1);
+}
+
+TEST_CASE("an agent that says that its call gets on is not believed for ever") {
+  for (const char* said : {R"({"idle_attempts":0})", R"({"idle_attempts":0,"checkpoint":{"step":4}})",
+                           R"({"state":"absent","attempt":0})", R"({"state":"running","idle_attempts":0})"}) {
+    INFO(said);
+    Runner r;
+    r.restarts.attempts_max = 3;
+    r.restarts.initial_ms = 1;
+    stand_in(r, liar("restless:" + std::string(said)));
+    const Result<Value> out = r.run(one_call("{}"));
+    REQUIRE_FALSE(out.ok());
+    CHECK(out.error().code == "restarts_max");
+    CHECK(r.count("call_restarted") <= 4);
+  }
+}
+
+TEST_CASE("an agent whose call goes back to an earlier attempt lies") {
+  Runner r;
+  r.restarts.initial_ms = 1;
+  stand_in(r, liar(R"(restless:{"falls":true})"));
+  const Result<Value> out = r.run(one_call("{}"));
+  REQUIRE_FALSE(out.ok());
+  CHECK(out.error().kind == ErrorKind::integrity);
+  CHECK(r.count("call_restarted") == 1);
 }
