@@ -3,11 +3,11 @@
 
 Speaks the agent's protocol (runtime/workflow/agent/frame.hpp) on its standard input and output, as `rille agent
 connect` does. LIE is one of LIES; a number makes lies at random from that seed; `checkpoint:DIRECTORY` runs a call that
-publishes two honest checkpoints, and a third in that directory. `frame:KIND` answers the first request with a frame of
-that kind, `cut` with a part of a frame and no more. `status:JSON` answers everything with that status of a call,
-`event:JSON` follows a call with that event, `long` with a progress of 300 KiB. `restless:JSON` has a call whose worker
-dies at once in every attempt; JSON changes what is said of it, {"falls": true} counts the attempts down. `banner` is
-no agent at all. tests/unit/agent/hostile_test.cpp and
+publishes two honest checkpoints, and a third in that directory; those of `checkpoint:big` have 100 KB. `frame:KIND`
+answers the first request with a frame of that kind, `cut` with a part of a frame and no more. `status:JSON` answers
+everything with that status of a call, `event:JSON` follows a call with that event, `long` with a progress of 300 KiB.
+`restless:JSON` has a call whose worker dies at once in every attempt; JSON changes what is said of it, {"falls": true}
+counts the attempts down. `banner` is no agent at all. tests/unit/agent/hostile_test.cpp and
 tests/unit/engine/calls_test.cpp check that nothing is written or removed outside of the target folder.
 """
 
@@ -17,7 +17,7 @@ import random
 import struct
 import sys
 
-CONTENT = b"stolen"
+CONTENT, BIG = b"stolen", b"x" * 100_000
 HELLO, REQUEST, RESPONSE, EVENT = 1, 2, 3, 4
 
 
@@ -41,8 +41,8 @@ def send(kind, header, body=b""):
     sys.stdout.buffer.flush()
 
 
-def file(path, **more):
-    return {"path": path, "size": len(CONTENT), "sha256": hashlib.sha256(CONTENT).hexdigest(), "mode": 0o644, **more}
+def file(path, content=CONTENT, **more):
+    return {"path": path, "size": len(content), "sha256": hashlib.sha256(content).hexdigest(), "mode": 0o644, **more}
 
 
 DIRECTORY = {"path": "loot", "directory": True, "size": 0}
@@ -64,6 +64,7 @@ LIES = {
     "no_digest": [file("a", sha256="")],
     "long": [file("x" * 5000)],
     "through_link": [file("link/escaped")],
+    "big": [file("a", BIG)],
     "offset": [],
     "negative_offset": [],
 }
@@ -100,7 +101,7 @@ def answer_at_random(rng, header):
 def publish(directory):
     """A call with checkpoints: the next one is published when a file of the last one has been fetched."""
     ahead, attach = ["checkpoints/1", "checkpoints/2", directory], None
-    started = False
+    started, content = False, BIG if directory == "big" else CONTENT
     while True:
         kind, header = receive()
         name, path = header.get("op"), header.get("path", "")
@@ -114,11 +115,11 @@ def publish(directory):
         elif name == "start":
             started, value = True, {"state": "running", "attempt": 1}
         elif name == "stat":
-            value = file(path) if path.endswith("/a") else DIRECTORY | {"path": path}
+            value = file(path, content) if path.endswith("/a") else DIRECTORY | {"path": path}
         elif name == "list":
-            value = {"entries": [file("a")]}
+            value = {"entries": [file("a", content)]}
         elif name == "get":
-            body = CONTENT
+            body = content
         if name != "attach" or not started:
             send(RESPONSE, {"id": header["id"], "value": value}, body)
         if ahead and (name == "get" or name == "attach" and started):
@@ -193,7 +194,7 @@ def main():
         elif name == "list":
             send(RESPONSE, {"id": header["id"], "value": {"entries": LIES[lie]}})
         elif name == "get":
-            send(RESPONSE, {"id": header["id"], "value": {}}, CONTENT)
+            send(RESPONSE, {"id": header["id"], "value": {}}, BIG if lie == "big" else CONTENT)
         elif name == "put_begin":
             send(RESPONSE, {"id": header["id"], "value": {"offset": OFFSETS.get(lie, 0)}})
         else:

@@ -4,15 +4,14 @@
 #include <cstdint>
 #include <functional>
 
-#include "runtime/core/base/result.hpp"
+#include "runtime/core/base/use.hpp"
 
 namespace rille::data {
 
 // Called now and then. It may throw, which ends the loop; a position that the loop would have moved stays where it was.
 // Empty: the loop runs to its end.
 using Look = std::function<void()>;
-// Asked before so many bytes more are used; an error refuses them. Empty: they are given.
-using Room = std::function<Result<>(std::int64_t bytes)>;
+using rille::Room;
 
 struct Asked {
   Look look;

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -98,7 +99,11 @@ struct MemoryRefused : std::bad_alloc {
 Result<std::string> counted_json(const Value& value, const std::shared_ptr<MemoryUse>& use, int times,
                                  MemoryHeld& held);
 
-// Bytes that a run writes below the home: results in the journal, checkpoints, files of tensors and fetched files.
+// Asked before so many bytes more are used; an error refuses them. Empty: they are given. Threads: as its caller says.
+using Room = std::function<Result<>(std::int64_t bytes)>;
+
+// Bytes that a run writes below the home: results in the journal, checkpoints, files of tensors and fetched files; and
+// the files that it fetches from machines, wherever they go.
 class DiskUse {
  public:
   // 0: no limit. `journal_in` counts the journal too, if that is in memory; else null.

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "runtime/core/base/channel_spec.hpp"
+#include "runtime/core/base/use.hpp"
 #include "runtime/core/loop/loop.hpp"
 
 namespace rille::agent {
@@ -130,8 +131,9 @@ class AgentClient {
   // resumed. Fails with `integrity` if the digest differs at the end (the part file is removed).
   virtual Async<Transfer> put(std::string local_path, std::string remote_path, TransferProgress progress = {},
                               CancelToken token = {});
+  // get asks `room` before it writes each piece of a file, so a resumed transfer counts no byte twice.
   virtual Async<Transfer> get(std::string remote_path, std::string local_path, TransferProgress progress = {},
-                              CancelToken token = {});
+                              CancelToken token = {}, Room room = {});
   Async<FileInfo> stat(std::string remote_path, bool digest, CancelToken token = {});
   Async<std::vector<FileInfo>> list(std::string remote_path, CancelToken token = {});  // lists recursively, sorted
 

@@ -196,7 +196,7 @@ Async<> AgentClient::State::put_file(Self self, std::string local, std::string r
 }
 
 Async<> AgentClient::State::get_file(Self self, FileInfo remote, std::string root, std::string path, Transfer& sum,
-                                     TransferProgress progress, CancelToken token) {
+                                     TransferProgress progress, CancelToken token, Room room) {
   if (remote.sha256.empty())
     co_return make_error(ErrorKind::integrity, "the machine sent no SHA-256 of '" + remote.path + "'",
                          "the agent program there is damaged or of another build: release the machine, and rent again");
@@ -232,6 +232,7 @@ Async<> AgentClient::State::get_file(Self self, FileInfo remote, std::string roo
                            "'" + remote.path + "' became shorter while it was fetched from the machine",
                            "get it again, when no program there writes to the file any more")
           .with_retry();
+    if (room) RILLE_CO_CHECK(room(size));
     auto job = [file, part, done, bytes = std::move(reply.body)] { return append_chunk(*file, part, done, bytes); };
     RILLE_CO_CHECK(co_await thread_job(self->loop, std::move(job)));
     add(sum, progress, remote.size_bytes, done, size, true);
@@ -308,17 +309,17 @@ Async<std::vector<FileInfo>> AgentClient::list(std::string remote_path, CancelTo
 }
 
 Async<Transfer> AgentClient::get(std::string remote_path, std::string local_path, TransferProgress progress,
-                                 CancelToken token) {
-  auto run = [](State::Self self, std::string remote, std::string local, TransferProgress told,
-                CancelToken cancel) -> Async<Transfer> {
+                                 CancelToken token, Room room) {
+  auto run = [](State::Self self, std::string remote, std::string local, TransferProgress told, CancelToken cancel,
+                Room asked) -> Async<Transfer> {
     RILLE_CO_TRY(FileInfo root, co_await stat_there(self, remote, true, cancel));
     Transfer sum;
     if (!root.directory) {
       if (local.ends_with('/'))
         local += remote.substr(remote.rfind('/') + 1);  // a folder as the target: keep the remote file's name
       std::string folder = store::parent_path(local), name = local.substr(local.rfind('/') + 1);
-      RILLE_CO_CHECK(
-          co_await State::get_file(self, std::move(root), std::move(folder), std::move(name), sum, told, cancel));
+      RILLE_CO_CHECK(co_await State::get_file(self, std::move(root), std::move(folder), std::move(name), sum, told,
+                                              cancel, asked));
       co_return sum;
     }
     RILLE_CO_CHECK(store::make_directories(local));
@@ -338,12 +339,13 @@ Async<Transfer> AgentClient::get(std::string remote_path, std::string local_path
         if (told) told(before + done, total);
       };
       RILLE_CO_CHECK(
-          co_await State::get_file(self, std::move(file), local, std::move(path), sum, std::move(part), cancel));
+          co_await State::get_file(self, std::move(file), local, std::move(path), sum, std::move(part), cancel, asked));
       before += size;
     }
     co_return sum;
   };
-  return run(state_, std::move(remote_path), std::move(local_path), std::move(progress), std::move(token));
+  return run(state_, std::move(remote_path), std::move(local_path), std::move(progress), std::move(token),
+             std::move(room));
 }
 
 }  // namespace rille::agent

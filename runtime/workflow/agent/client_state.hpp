@@ -57,7 +57,7 @@ struct AgentClient::State : std::enable_shared_from_this<AgentClient::State> {
   static Async<> put_file(Self self, std::string local, std::string remote, Transfer& sum, TransferProgress progress,
                           CancelToken token);
   static Async<> get_file(Self self, FileInfo remote, std::string root, std::string path, Transfer& sum,
-                          TransferProgress progress, CancelToken token);
+                          TransferProgress progress, CancelToken token, Room room);
 };
 
 }  // namespace rille::agent

@@ -156,6 +156,7 @@ class Calls {
   Async<std::string> fetch_once(std::string from, std::string destination, transfer::StageOptions options,
                                 CancelToken token);
   agent::TransferProgress transfer_progress(std::string what);
+  Room disk_room() const;
   void use(const std::string& lease_id, int more);
   Async<> look_for_gpus(lease::Lease l, std::shared_ptr<agent::AgentClient> agent, CancelToken token);
   Task<void> keep(std::shared_ptr<Keeper> keeper, std::shared_ptr<agent::AgentClient> agent, CancelToken token);

@@ -30,7 +30,7 @@ Task<void> Calls::keep(std::shared_ptr<Keeper> keeper, std::shared_ptr<agent::Ag
     // The copy is named by its step, not after the machine's directory: a hostile machine could name a parent folder.
     const std::string name = fmt::format("step-{:08}", published.integer("step"));
     std::filesystem::path to = folder / name, part = to.string() + ".part";
-    auto moved = co_await agent->get(from, part.string() + "/", nullptr, token);
+    auto moved = co_await agent->get(from, part.string() + "/", nullptr, token, disk_room());
     if (!*alive) co_return;
     std::error_code ec;
     if (moved) {
@@ -114,15 +114,16 @@ Async<std::optional<Value>> Calls::get_kept(std::string lease_id, std::string fr
                                         here = row.text(1);
                                     }));
   if (here.empty()) co_return std::optional<Value>();
-  std::function<Result<Value>()> copy = [here, to]() -> Result<Value> {
+  std::function<Result<Value>()> copy = [here, to, room = disk_room()]() -> Result<Value> {
     namespace fs = std::filesystem;
     std::error_code ec;
-    fs::create_directories(to, ec);
-    if (!ec) fs::copy(here, to, fs::copy_options::recursive | fs::copy_options::overwrite_existing, ec);
-    if (ec) return errno_error("copy", here, ec.value());
     std::int64_t files = 0, bytes = 0;
     for (fs::recursive_directory_iterator at(here, ec), end; !ec && at != end; at.increment(ec))
       if (at->is_regular_file(ec)) ++files, bytes += static_cast<std::int64_t>(at->file_size(ec));
+    if (!ec) RILLE_CHECK(room(bytes));
+    if (!ec) fs::create_directories(to, ec);
+    if (!ec) fs::copy(here, to, fs::copy_options::recursive | fs::copy_options::overwrite_existing, ec);
+    if (ec) return errno_error("copy", here, ec.value());
     return Value().set("files", files).set("bytes", bytes);
   };
   RILLE_CO_TRY(Value copied, co_await thread_job(run_.loop(), std::move(copy)));

@@ -170,8 +170,8 @@ class SimAgent final : public agent::AgentClient {
     co_return moved;
   }
 
-  Async<agent::Transfer> get(std::string remote, std::string local, agent::TransferProgress,
-                             CancelToken token) override {
+  Async<agent::Transfer> get(std::string remote, std::string local, agent::TransferProgress, CancelToken token,
+                             Room) override {
     RILLE_CO_CHECK(co_await all_.place(loop_, "get", false));
     const Learned* before = all_.lesson("get", local);
     std::int64_t bytes = before ? before->result.integer("bytes") : 0;

@@ -72,7 +72,10 @@ Async<Value> Calls::stage(std::string lease_id, std::string from, std::string to
 
 Async<Value> Calls::get(std::string lease_id, std::string from, std::string to, Value, CancelToken token) {
   agent::TransferProgress progress = transfer_progress("get " + from);
-  Move move = [=](agent::AgentClient& agent, CancelToken t) { return agent.get(from, to, progress, std::move(t)); };
+  const Room room = disk_room();
+  Move move = [=](agent::AgentClient& agent, CancelToken t) {
+    return agent.get(from, to, progress, std::move(t), room);
+  };
   std::int64_t generation = 0;
   Result<Value> moved = co_await transfer(lease_id, std::move(move), token, &generation);
   if (moved || !not_there(moved.error())) co_return moved;
@@ -156,6 +159,11 @@ Async<std::string> Calls::fetch_once(std::string from, std::string destination, 
   const auto waiting = downloads_.extract(destination);
   for (const auto& waiter : waiting.mapped()) waiter.set(path);
   co_return path;
+}
+
+// For files that are fetched from a machine. Any thread.
+Room Calls::disk_room() const {
+  return [disk = run_.limits_.disk](std::int64_t bytes) { return disk ? disk->take(bytes) : success(); };
 }
 
 agent::TransferProgress Calls::transfer_progress(std::string what) {

@@ -57,6 +57,24 @@ TEST_CASE_METHOD(HostileFixture, "what a machine lists is written beneath the ta
   CHECK_FALSE(fs::exists("/tmp/rille-escaped"));
 }
 
+TEST_CASE_METHOD(HostileFixture, "files are fetched as far as there is room for them") {
+  std::int64_t left_bytes = 8;
+  const Room room = [&](std::int64_t bytes) -> Result<> {
+    if (bytes > left_bytes) return make_error(ErrorKind::quota, "full");
+    left_bytes -= bytes;
+    return success();
+  };
+  const auto got = wait(meet("honest")->get("loot", target, {}, {}, room));
+  REQUIRE_FALSE(got.ok());
+  CHECK(got.error().kind == ErrorKind::quota);
+  CHECK(left_bytes == 2);
+  CHECK(fs::exists(target + "/a"));
+  CHECK_FALSE(fs::exists(target + "/sub/b"));
+  left_bytes = 6;
+  CHECK(wait(meet("honest")->get("loot", target, {}, {}, room)).ok());  // what is there already takes no room
+  CHECK(left_bytes == 0);
+}
+
 TEST_CASE_METHOD(HostileFixture, "a machine chooses no set-user-id bit") {
   CHECK(wait(meet("mode")->get("loot", target)).ok());
   struct stat st {};

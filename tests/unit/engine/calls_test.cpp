@@ -22,6 +22,7 @@ struct Runner {
   int epoch = 0;
   RetryPolicy restarts = call_restarts();
   std::string self_exe = AGENT_HELPER;
+  RunLimits limits;
 
   struct Live {
     std::unique_ptr<Loop> loop;
@@ -66,6 +67,7 @@ struct Runner {
     auto replay = Replay::load(live->journal->reader(), "r").value();
     live->run = std::make_unique<RunImpl>(*live->loop, std::move(config), live->journal.get(), live->leases.get(),
                                           std::move(replay));
+    live->run->limit(limits);
     live->guest = std::make_unique<CppGuest>(*live->run);
     FunctionRef main = live->guest->function(script(*live));
     live->loop->spawn([](Live& l, FunctionRef f) -> Task<void> {
@@ -408,4 +410,40 @@ TEST_CASE("an agent whose call goes back to an earlier attempt lies") {
   REQUIRE_FALSE(out.ok());
   CHECK(out.error().kind == ErrorKind::integrity);
   CHECK(r.count("call_restarted") == 1);
+}
+
+TEST_CASE("what is fetched from a machine counts against disk_bytes") {
+  Runner r;
+  r.limits.disk = std::make_shared<DiskUse>(150'000);
+  stand_in(r, liar("big"));
+  const std::string target = r.dir.path + "/target";
+  const Result<Value> out = r.run([&](Live& l) -> CppGuest::Body {
+    return [&](FiberId f) -> Async<Value> {
+      RILLE_CO_TRY(LeaseView box, co_await l.run->rent(f, "box", Value(Value::Object{}), "test"));
+      RILLE_CO_CHECK(co_await l.run->get(f, box.id, "loot", target, Value(Value::Object{}), "test:get"));
+      co_return co_await l.run->get(f, box.id, "loot", target + "2", Value(Value::Object{}), "test:get2");
+    };
+  });
+  REQUIRE_FALSE(out.ok());
+  CHECK(out.error().kind == ErrorKind::quota);
+  CHECK(out.error().code == "disk_bytes");
+  CHECK(std::filesystem::file_size(target + "/a") == 100'000);
+  CHECK_FALSE(std::filesystem::exists(target + "2/a"));
+}
+
+TEST_CASE("checkpoints that are kept count against disk_bytes") {
+  Runner r;
+  r.limits.disk = std::make_shared<DiskUse>(150'000);
+  stand_in(r, liar("checkpoint:big"));
+  const Result<Value> out = r.run([](Live& l) -> CppGuest::Body {
+    return [&l](FiberId f) -> Async<Value> {
+      RILLE_CO_TRY(LeaseView box, co_await l.run->rent(f, "box", Value(Value::Object{}), "test"));
+      CallSpec s = spec("work", "{}");
+      s.keep_checkpoints = true;
+      co_return co_await l.run->call(f, box.id, std::move(s), "test:call");
+    };
+  });
+  REQUIRE(out.ok());
+  CHECK(r.count("checkpoint_kept") == 1);
+  CHECK(r.count("warning") == 1);
 }
