@@ -9,6 +9,9 @@
 #include "runtime/core/base/id.hpp"
 #include "runtime/core/base/places.hpp"
 #include "runtime/core/loop/command.hpp"
+#include "runtime/core/loop/thread_job.hpp"
+#include "runtime/core/store/file.hpp"
+#include "runtime/core/store/hash.hpp"
 
 namespace rille::agent {
 
@@ -39,34 +42,52 @@ ours() {
 home="${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/rille"
 )sh";
 
-// A shell script that looks for an installed Rille. $1: the wanted identity; the other arguments: candidate folders.
-// The same sources with other CUDA kernels have another identity. A runner without CUDA kernels gives only the build as
-// its identity, and accepts any program of that build.
+// What a program or an installed bundle is compared by before anything of it is executed. The manifest is a line for
+// each value (cmake/bundle.py), so sed makes of it what sha256sum reads. `same FOLDER SHA256`: it is the bundle that
+// has this manifest, and its bin and lib have no other file; elsewhere users may have put some. Without sha256sum
+// nothing compares as equal.
+constexpr const char* same_script = R"sh(
+export LC_ALL=C
+digest() { sum=$(sha256sum <"$1") && echo "${sum%% *}"; }
+rows() {
+  sed -n -e '/^ *"path": "/{s/^[^:]*: "\(.*\)",*$/\1/;h;}' \
+    -e '/^ *"sha256": "/{s/^[^:]*: "\(.*\)",*$/\1/;G;s/\n/  /;p;}' MANIFEST.json
+}
+same() (
+  [ "$2" ] && cd "$1" 2>/dev/null && [ "$(digest MANIFEST.json 2>/dev/null)" = "$2" ] || exit 1
+  rows | sha256sum -c >/dev/null 2>&1 || exit 1
+  [ "$(find bin lib ! -type d 2>/dev/null | wc -l)" -eq "$(rows | sed -n '/^[0-9a-f]*  \(bin\|lib\)\//p' | wc -l)" ]
+)
+)sh";
+
+// A shell script that looks for an installed Rille. $1: the wanted identity; $2: the SHA-256 of the manifest of the
+// bundle that the runner would send, or ""; $3: the runner's own program, which may be on this machine too, or ""; $4:
+// its SHA-256. The same sources with other CUDA kernels have another identity. A runner without CUDA kernels gives only
+// the build as its identity, and accepts any program of that build.
 constexpr const char* look_script = R"sh(
-build=$1; shift
-for program in "$@" "$home/$build/bin/rille"; do
-  ours "$program" || continue
-  case $("$program" agent install 2>/dev/null) in "$build" | "$build"-*) echo "$program"; exit 0 ;; esac
-done
+answers() {
+  case $("$1" agent install 2>/dev/null) in "$build" | "$build"-*) echo "$1"; exit 0 ;; esac
+}
+build=$1
+[ "$3" ] && ours "$3" && [ "$(digest "$3" 2>/dev/null)" = "$4" ] && answers "$3"
+ours "$home/$build/bin/rille" && same "$home/$build" "$2" && answers "$home/$build/bin/rille"
 exit 70)sh";
 
 // A shell script that unpacks the bundle's archive, which it reads from standard input. $1: the wanted identity; $2:
-// the SHA-256 of the manifest that the runner has read; $3: the release key that signed it, or "". The manifest is a
-// line for each value (cmake/bundle.py), so sed makes of it what sha256sum reads. Files that it does not name are
-// refused too: the loader prefers lib/glibc-hwcaps/ to lib/. Of the archive's modes only the owner's count. The
-// signature is checked once more where openssl knows Ed25519 (3.0 and later); it says "Verification Failure" only then.
+// the SHA-256 of the manifest that the runner has read; $3: the release key that signed it, or "". Files that the
+// manifest does not name are refused too: the loader prefers lib/glibc-hwcaps/ to lib/. Of the archive's modes only the
+// owner's count. The signature is checked once more where openssl knows Ed25519 (3.0 and later); it says "Verification
+// Failure" only then. What is installed there already and is not the same is replaced.
 constexpr const char* unpack_script = R"sh(
 set -e
 umask 077
-export LC_ALL=C
 fits() { case $("$2/bin/rille" agent install) in "$1" | "$1"-*) ;; *) return 1 ;; esac; }
 altered() { echo "$1" >&2; exit 73; }
 checked() {
   cd "$1" 2>/dev/null || altered "it is empty"
-  sum=$(sha256sum <MANIFEST.json) || altered "it has no MANIFEST.json"
-  [ "${sum%% *}" = "$2" ] || altered "its MANIFEST.json is another one than the runner has read"
-  sums=$(sed -n -e '/^ *"path": "/{s/^[^:]*: "\(.*\)",*$/\1/;h;}' \
-    -e '/^ *"sha256": "/{s/^[^:]*: "\(.*\)",*$/\1/;G;s/\n/  /;p;}' MANIFEST.json)
+  found=$(digest MANIFEST.json) || altered "it has no MANIFEST.json"
+  [ "$found" = "$2" ] || altered "its MANIFEST.json is another one than the runner has read"
+  sums=$(rows)
   said=$(echo "$sums" | sha256sum -c 2>/dev/null) || altered "$(echo "$said" | grep -v ': OK$' | head -n 1)"
   foreign=$(find . ! -type d ! -type f | head -n 1)
   [ -z "$foreign" ] || altered "$foreign is neither a file nor a folder"
@@ -93,12 +114,14 @@ gzip -dc | tar xf - -C "$new"
 for folder in "$new"/*/; do break; done
 (checked "$folder" "$2" "$3")
 fits "$1" "$folder" || exit 71
-mv -T "$folder" "$home/$1" 2>/dev/null || fits "$1" "$home/$1"
+same "$home/$1" "$2" || { mv -T "$home/$1" "$new/replaced" 2>/dev/null || :; }
+mv -T "$folder" "$home/$1" 2>/dev/null || same "$home/$1" "$2"
 echo "$home/$1/bin/rille")sh";
 
 // A shell script that checks an archive, $1, and prints the beginning of what is in it. The manifest is there:
 // bundle.py and pack() put it before the large files.
 constexpr const char* head_script = R"sh(gzip -t -- "$1" && gzip -dc -- "$1" | head -c 1048576)sh";
+constexpr const char* peek_script = R"sh(gzip -dc -- "$1" 2>/dev/null | head -c 1048576)sh";  // the same, unchecked
 
 Async<CommandResult> run_there(Loop& loop, const ChannelSpec& channel, std::vector<std::string> words,
                                CommandOptions options, CancelToken token) {
@@ -204,6 +227,29 @@ Error not_unpacked(const CommandResult& there, const ChannelSpec& channel, const
   }
 }
 
+// Where a runner notes the manifest's SHA-256 of the bundle of this build that was installed last.
+std::string sent_file(const InstallOptions& options, const std::string& build) {
+  return fmt::format("{}/sent-{}", options.cache, build);
+}
+
+// The SHA-256 of the manifest that an installed bundle must have: of the bundle that would be sent, or else of the one
+// that was sent last. "": not known.
+Async<std::string> manifest_known(Loop& loop, InstallOptions options, std::string build, CancelToken token) {
+  const std::string archive = archive_here(options), bundle = bundle_folder();
+  if (!archive.empty()) {
+    CommandOptions peek;
+    peek.argv = {"sh", "-c", peek_script, "sh", archive};
+    peek.timeout_ms = look_timeout_ms;
+    const auto done = co_await run_command(loop, std::move(peek), token);
+    if (const auto manifest = manifest_in_tar(done ? done->out : "", archive); manifest)
+      co_return sha256_hex(manifest->text);
+  } else if (!bundle.empty()) {
+    if (const auto manifest = manifest_in_folder(bundle); manifest) co_return sha256_hex(manifest->text);
+  }
+  const auto sent = store::read_file(sent_file(options, build), 64);
+  co_return sent && !options.cache.empty() ? *sent : std::string();
+}
+
 // Sends the bundle and unpacks it on the instance.
 Async<std::vector<std::string>> bring(Loop& loop, ChannelSpec channel, InstallOptions options, std::string build,
                                       CancelToken token) {
@@ -226,9 +272,12 @@ Async<std::vector<std::string>> bring(Loop& loop, ChannelSpec channel, InstallOp
   send.timeout_ms = send_timeout_ms;
   if (options.progress) send.progress = [tell = options.progress, total](std::int64_t sent) { tell(sent, total); };
   std::vector<std::string> unpack{
-      "sh", "-c", std::string(ours_script) + unpack_script, "sh", build, expected.sha256, expected.key};
+      "sh", "-c", std::string(ours_script) + same_script + unpack_script, "sh", build, expected.sha256, expected.key};
   RILLE_CO_TRY(const CommandResult there, co_await run_there(loop, channel, unpack, std::move(send), token));
   if (!there.ok()) co_return not_unpacked(there, channel, archive);
+  // The next runner, which may have no bundle, knows what is installed there. A failure costs another transfer only.
+  fs::create_directories(options.cache, error);
+  if (!error) (void)store::write_file_atomic(sent_file(options, build), expected.sha256, 0600);
   co_return std::vector<std::string>{first_line_of(there.out), "agent"};
 }
 
@@ -236,8 +285,13 @@ Async<std::vector<std::string>> bring(Loop& loop, ChannelSpec channel, InstallOp
 
 Async<std::vector<std::string>> install(Loop& loop, ChannelSpec channel, InstallOptions options, CancelToken token) {
   const std::string build = options.identity.empty() ? std::string(build_id()) : options.identity;
-  std::vector<std::string> look{"sh", "-c", std::string(ours_script) + look_script, "sh", build};
-  if (!options.self_exe.empty()) look.push_back(options.self_exe);
+  RILLE_CO_TRY(const std::string manifest, co_await manifest_known(loop, options, build, token));
+  auto own = [path = options.self_exe] { return store::fingerprint_file(path, true); };
+  const auto program = co_await thread_job(loop, std::move(own));
+  std::vector<std::string> look{"sh", "-c",  std::string(ours_script) + same_script + look_script,
+                                "sh", build, manifest};
+  look.push_back(program ? options.self_exe : "");
+  look.push_back(program ? program->sha256 : "");
   CommandOptions asked;
   asked.timeout_ms = look_timeout_ms;
   RILLE_CO_TRY(const CommandResult found, co_await run_there(loop, channel, look, std::move(asked), token));

@@ -27,7 +27,7 @@ struct InstallOptions {
   // build must match.
   std::string identity;
   std::string archive;           // the bundle's archive; "": $RILLE_BUNDLE, or an archive next to this program
-  std::string cache;             // folder in which this program's own bundle may be packed once
+  std::string cache;             // folder in which this program's own bundle may be packed once; notes what was sent
   std::vector<ReleaseKey> keys;  // if there are any, one of them must have signed the bundle
   std::function<void(std::int64_t sent_bytes, std::int64_t total_bytes)> progress;
 };
@@ -37,7 +37,8 @@ struct InstallOptions {
 // and with `config` if the instance has no Rille and no bundle of this build was found, or if other users can change
 // the folder that Rille would be installed in; with `integrity` if the bundle is damaged, was altered, or lacks the
 // signature of one of the keys. A program there is executed only if no user but this one and root can
-// change it.
+// change it, and if it is the runner's own program, byte for byte, or if each file of its bundle is as the manifest
+// says that the runner would send or has sent.
 Async<std::vector<std::string>> install(Loop& loop, ChannelSpec channel, InstallOptions options,
                                         CancelToken token = {});
 

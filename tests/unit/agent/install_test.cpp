@@ -16,6 +16,7 @@ namespace {
 struct SharedHost : AgentFixture {
   std::string folder = temp.file("shared"), program = folder + "/rille", mark = temp.file("executed");
   std::string home = temp.file("home");
+  std::string first;  // what the host's shell does before each command
 
   SharedHost() {
     fs::create_directories(folder);
@@ -31,7 +32,9 @@ struct SharedHost : AgentFixture {
     options.self_exe = program;
     options.identity = "build-1";
     options.archive = archive;
-    const ChannelSpec channel{{"env", "-u", "XDG_CACHE_HOME", "HOME=" + home}, directory};
+    std::vector<std::string> prefix{"env", "-u", "XDG_CACHE_HOME", "HOME=" + home};
+    if (!first.empty()) prefix.insert(prefix.end(), {"sh", "-c", first + "; exec \"$@\"", "sh"});
+    const ChannelSpec channel{prefix, directory};
     return wait(install(*loop, channel, std::move(options)));
   }
 };
@@ -59,6 +62,20 @@ TEST_CASE_METHOD(SharedHost, "a program that another user could change is not ex
     fs::rename(program, folder + "/real");
     mode(folder + "/real", 0777);
     fs::create_symlink(folder + "/real", program);
+  }
+  const auto words = try_install();
+  REQUIRE_FALSE(words.ok());
+  CHECK(words.error().kind == ErrorKind::config);
+  CHECK_FALSE(fs::exists(mark));
+}
+
+TEST_CASE_METHOD(SharedHost, "a program that is not the runner's own, byte for byte, is not executed") {
+  write(temp.file("foreign"), read(program) + "\n");
+  SECTION("the host has another one in its place") { first = "cat " + temp.file("foreign") + " >" + program; }
+  SECTION("the host has no sha256sum") {
+    write(temp.file("sha256sum"), "#!/bin/sh\nexit 127\n");
+    mode(temp.file("sha256sum"), 0755);
+    first = "PATH=" + temp.path + ":$PATH";
   }
   const auto words = try_install();
   REQUIRE_FALSE(words.ok());

@@ -43,6 +43,7 @@ struct BareMachine : AgentFixture {
     options.identity = "build-1";
     options.archive = archive;
     options.keys = std::move(keys);
+    options.cache = temp.file("cache");
     const ChannelSpec channel{{"env", "-u", "XDG_CACHE_HOME", "HOME=" + home, "PATH=" + path}, directory};
     return wait(install(*loop, channel, std::move(options)));
   }
@@ -78,6 +79,45 @@ TEST_CASE_METHOD(BareMachine, "without release keys a bundle needs no signature"
   CHECK(words->front() == home + "/.cache/rille/build-1/bin/rille");
   CHECK(fs::exists(mark));
   CHECK(left() == std::vector<std::string>{"build-1"});
+}
+
+TEST_CASE_METHOD(BareMachine, "an installed bundle is executed if it is what the runner would send, else replaced") {
+  const std::string archive = bundle.pack(), installed = home + "/.cache/rille/build-1", evil = temp.file("evil");
+  REQUIRE(send(archive, {}).ok());
+  bool anew = true;
+  SECTION("it is") {
+    write(installed + "/out.txt", "what a run has put there");
+    anew = false;
+  }
+  SECTION("its program was altered") { write(installed + "/bin/rille", "#!/bin/sh\n: >" + evil + "\necho build-1\n"); }
+  SECTION("its library was altered") { write(installed + "/lib/libstdc++.so.6", "another library"); }
+  SECTION("a library was added") { write(installed + "/lib/libc.so.6", "another library"); }
+  SECTION("its program was altered, and its manifest, so that they fit each other") {
+    TestBundle other(temp.file("other"), "build-1", evil);
+    fs::remove_all(installed);
+    fs::copy(other.folder, installed, fs::copy_options::recursive);
+  }
+  tool("tar", "echo >>" + temp.file("unpacked") + "\nexec /usr/bin/env -i PATH=/usr/bin:/bin tar \"$@\"");
+  const auto words = send(archive, {});
+  if (!words) FAIL(words.error().summary());
+  CHECK(words->front() == installed + "/bin/rille");
+  CHECK_FALSE(fs::exists(evil));
+  CHECK(fs::exists(temp.file("unpacked")) == anew);
+  CHECK(read(installed + "/bin/rille") == bundle.read("bin/rille"));
+  CHECK(fs::exists(installed + "/lib/libc.so.6") == false);
+  CHECK(left() == std::vector<std::string>{"build-1"});
+}
+
+TEST_CASE_METHOD(BareMachine, "a runner without a bundle executes what it has sent earlier, and nothing else") {
+  const std::string archive = bundle.pack(), installed = home + "/.cache/rille/build-1",
+                    none = temp.file("none.tar.gz");
+  REQUIRE_FALSE(send(none, {}).ok());
+  REQUIRE(send(archive, {}).ok());
+  CHECK(send(none, {}).ok());
+  fs::remove(mark);
+  write(installed + "/bin/rille", bundle.read("bin/rille") + "\n");
+  CHECK_FALSE(send(none, {}).ok());
+  CHECK_FALSE(fs::exists(mark));
 }
 
 TEST_CASE_METHOD(BareMachine, "a bundle that a trusted key has signed is installed") {
