@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <optional>
 
 #include "runtime/core/base/build_id.hpp"
 #include "runtime/core/base/id.hpp"
@@ -233,19 +234,21 @@ std::string sent_file(const InstallOptions& options, const std::string& build) {
 }
 
 // The SHA-256 of the manifest that an installed bundle must have: of the bundle that would be sent, or else of the one
-// that was sent last. "": not known.
+// that was sent last. "": not known, or no trusted key has signed it.
 Async<std::string> manifest_known(Loop& loop, InstallOptions options, std::string build, CancelToken token) {
   const std::string archive = archive_here(options), bundle = bundle_folder();
+  std::optional<BundleManifest> manifest;
   if (!archive.empty()) {
     CommandOptions peek;
     peek.argv = {"sh", "-c", peek_script, "sh", archive};
     peek.timeout_ms = look_timeout_ms;
     const auto done = co_await run_command(loop, std::move(peek), token);
-    if (const auto manifest = manifest_in_tar(done ? done->out : "", archive); manifest)
-      co_return sha256_hex(manifest->text);
+    if (auto read = manifest_in_tar(done ? done->out : "", archive); read) manifest = std::move(*read);
   } else if (!bundle.empty()) {
-    if (const auto manifest = manifest_in_folder(bundle); manifest) co_return sha256_hex(manifest->text);
+    if (auto read = manifest_in_folder(bundle); read) manifest = std::move(*read);
   }
+  if (manifest && !options.keys.empty() && !signer_of(*manifest, options.keys, archive)) co_return std::string();
+  if (manifest) co_return sha256_hex(manifest->text);
   const auto sent = store::read_file(sent_file(options, build), 64);
   co_return sent && !options.cache.empty() ? *sent : std::string();
 }

@@ -108,6 +108,16 @@ TEST_CASE_METHOD(BareMachine, "an installed bundle is executed if it is what the
   CHECK(left() == std::vector<std::string>{"build-1"});
 }
 
+TEST_CASE_METHOD(BareMachine, "with release keys an installed bundle that none of them signed is not executed") {
+  const std::string archive = bundle.pack();
+  REQUIRE(send(archive, {}).ok());
+  fs::remove(mark);
+  const auto words = send(archive, trusted);
+  REQUIRE_FALSE(words.ok());
+  CHECK(words.error().kind == ErrorKind::integrity);
+  CHECK_FALSE(fs::exists(mark));
+}
+
 TEST_CASE_METHOD(BareMachine, "a runner without a bundle executes what it has sent earlier, and nothing else") {
   const std::string archive = bundle.pack(), installed = home + "/.cache/rille/build-1",
                     none = temp.file("none.tar.gz");
