@@ -199,12 +199,13 @@ struct Calls::RunningCall {
   Measuring measuring;
   std::shared_ptr<Keeper> keeper = std::make_shared<Keeper>();
   std::shared_ptr<agent::AgentClient> agent = {};
-  struct Attempts {  // on the current machine, as this process has seen them
-    bool started = false;
+  struct Attempts {          // on the current machine, as this process has seen them
+    bool started = false;    // since an attempt was counted last
     int last = 0;            // the newest attempt's number
+    int counted = 0;         // the number of the attempt that was counted last
     int idle = 0;            // attempts in a row that ended without a new checkpoint
     std::int64_t step = -1;  // of the newest checkpoint
-  } attempts = {};
+  } attempts;
   std::int64_t resizes = 0;  // of the lease, when the attempts were counted last
 
   RunningCall(RunImpl& run, std::string lease, CallSpec s)
@@ -286,7 +287,9 @@ void Calls::count_attempt(RunningCall& work, agent::CallStatus& ended) {
   const std::int64_t step = ended.checkpoint.integer("step", -1), resizes = session(work.lease_id).resizes;
   const bool resized = std::exchange(work.resizes, resizes) != resizes;  // a resize ended the attempt
   if (step > seen.step || resized) seen.idle = 0;
-  else if (ended.attempt > 0 || seen.started) ++seen.idle;
+  else if (seen.started || ended.attempt > seen.counted) ++seen.idle;
+  seen.started = false;
+  seen.counted = std::max(seen.counted, ended.attempt);
   seen.step = std::max(seen.step, step);
   ended.idle_attempts = std::max(ended.idle_attempts, seen.idle);
 }
