@@ -75,7 +75,7 @@ TEST_CASE_METHOD(SharedHost, "a program that is not the runner's own, byte for b
   SECTION("the host has no sha256sum") {
     write(temp.file("sha256sum"), "#!/bin/sh\nexit 127\n");
     mode(temp.file("sha256sum"), 0755);
-    first = "PATH=" + temp.path + ":$PATH";
+    first = "PATH=" + temp.path.string() + ":$PATH";
   }
   const auto words = try_install();
   REQUIRE_FALSE(words.ok());
