@@ -6,6 +6,7 @@
 #include "runtime/core/base/notice_spec.hpp"
 #include "runtime/workflow/agent/call.hpp"
 #include "runtime/workflow/agent/frame.hpp"
+#include "runtime/workflow/agent/heard.hpp"
 #include "runtime/workflow/agent/paths.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
@@ -42,6 +43,12 @@ std::vector<std::string> read_frames(std::string_view stream, std::size_t step, 
 
 void check_header(const Value& header) {
   (void)outcome_from_value(header["value"]);
+  (void)agent_info_from(header);
+  (void)event_from(header, 1000);
+  if (const Result<FileInfo> file = file_info_from(header["value"]))
+    fuzz_check(file->size_bytes >= 0 && file->size_bytes <= file_bytes_max, "a file has a size");
+  if (const Result<CallStatus> call = call_status_from(header["value"]))
+    fuzz_check(call->idle_attempts >= 0 && call->idle_attempts <= call->attempt, "idle attempts are attempts");
   (void)ChannelSpec::from_value(header);
   (void)InstanceFile::from_value(header);
   (void)NoticeSpec::from_value(header);
@@ -75,6 +82,8 @@ std::vector<std::string> fuzz_seeds() {
       {FrameType::response, Value().set("id", 7).set("error", Value().set("kind", "io").set("message", "m")), ""},
       {FrameType::event, Value().set("event", "checkpoint").set("directory", "step-00000005").set("step", 5), ""},
       {FrameType::response, Value().set("value", Value().set("ok", true).set("result", 4)), ""},
+      {FrameType::response, Value().set("value", Value().set("state", "running").set("attempt", 2)), ""},
+      {FrameType::event, Value().set("event", "log").set("offset", 7), "a line"},
       {FrameType::request,
        Value().set("argv_prefix", Value(Value::Array{"ssh", "h"})).set("directory", "/d").set("id", "x").set("end", 1),
        ""}};

@@ -32,9 +32,9 @@ struct SharedHost : AgentFixture {
     options.self_exe = program;
     options.identity = "build-1";
     options.archive = archive;
-    std::vector<std::string> prefix{"env", "-u", "XDG_CACHE_HOME", "HOME=" + home};
-    if (!first.empty()) prefix.insert(prefix.end(), {"sh", "-c", first + "; exec \"$@\"", "sh"});
-    const ChannelSpec channel{prefix, directory};
+    std::vector<std::string> host{"env", "-u", "XDG_CACHE_HOME", "HOME=" + home};
+    if (!first.empty()) host.insert(host.end(), {"sh", "-c", first + "; exec \"$@\"", "sh"});
+    const ChannelSpec channel{host, directory};
     return wait(install(*loop, channel, std::move(options)));
   }
 };
