@@ -311,6 +311,16 @@ Task<void> RunImpl::finish_scopes(FiberId id) {
   end_fiber(id);
 }
 
+// Beyond the run's memory limit, what is kept of an error is its kind and the beginning of its message.
+RunImpl::Failure RunImpl::counted_failure(const Error& e) const {
+  constexpr std::size_t message_bytes = 200;
+  auto held = MemoryHeld::take(limits_.memory, MemoryUse::Part::fibers, size_bytes(e));
+  if (held) return {e, std::move(*held)};
+  Error brief = make_error(e.kind, e.message.substr(0, message_bytes));
+  brief.code = e.code;
+  return {std::move(brief), {}};
+}
+
 // Marks the fiber as ended and wakes its joiners.
 void RunImpl::end_fiber(FiberId id) {
   std::shared_ptr<FiberRecord> record = fibers_.at(id);
@@ -325,7 +335,7 @@ void RunImpl::end_fiber(FiberId id) {
     parent->children.erase(id);
     if (!f.result) {
       const Error& e = f.result.error();
-      failures_.emplace(id, Failure{e, MemoryHeld::count(limits_.memory, MemoryUse::Part::fibers, size_bytes(e))});
+      failures_.emplace(id, counted_failure(e));
       parent->failed.push_back(id);
       if (!as_asked) child_failed(*parent, e);
     }
