@@ -1,4 +1,4 @@
-// The rows of `rille doctor` about the bundle that the command was started from, and about release keys.
+// The rows of `rille doctor` about the bundle from which the command was started, and about release keys.
 #include <fmt/format.h>
 
 #include "bindings/cli/doctor.hpp"

@@ -26,7 +26,7 @@ void split_before(std::deque<std::string>& parts, std::string_view path) {
   parts.insert(parts.begin(), added.begin(), added.end());
 }
 
-// "" if it is no link, or cannot be read
+// "" if it is not a link or cannot be read
 std::string link_target(const std::string& path) {
   struct stat found {};
   if (::lstat(path.c_str(), &found) != 0 || !S_ISLNK(found.st_mode)) return {};
