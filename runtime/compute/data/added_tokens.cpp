@@ -21,7 +21,7 @@ bool is_space(std::string_view c) {
 }  // namespace
 
 Result<> AddedTokens::add(Token token) {
-  constexpr int tokens_max = 20'000;  // adding and finding them takes time for each
+  constexpr int tokens_max = 20'000;  // adding and finding tokens takes time for each of them
   if (token.text.empty()) return {};
   if (++count_ > tokens_max)
     return make_error(ErrorKind::invalid, fmt::format("the tokenizer has more than {} added tokens", tokens_max),

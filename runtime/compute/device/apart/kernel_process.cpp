@@ -36,7 +36,7 @@ struct Room {
   std::int64_t memory_bytes = 0, address_bytes = 0;
 };
 
-// What a launch takes in the process beside kernel_memory_bytes.
+// Memory and address space that a launch needs besides kernel_memory_bytes.
 Room room_for(const apart::Launch& ask, ArgumentRanges& ranges, bool checked) {
   Room room;
   room.memory_bytes = std::int64_t(ask.memory_bytes);
@@ -56,7 +56,8 @@ std::string text_of(const char (&from)[n]) {
   return std::string(from, ::strnlen(from, n));
 }
 
-// Whether an answer is one that an honest process may give. The offset is multiplied and negated later.
+// Whether an honest process could give this answer. The offset's range leaves room for later multiplication and
+// negation.
 bool sound(const apart::Ran& ran, std::size_t parameters) {
   const auto kind = Violation::Kind(ran.kind);
   const bool of_argument = kind == Violation::Kind::outside || kind == Violation::Kind::writes_constant;
@@ -99,10 +100,11 @@ Result<> KernelProcess::begin(const std::string& library, bool checked, std::siz
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
     return errno_error("cannot make a socket for the kernel", name_, errno);
   socket_ = ends[0];
-  const timeval patience{load_limit_ms / 1000, 0};  // the process may let messages lie
+  const timeval patience{load_limit_ms / 1000, 0};  // the process may leave messages unread
   ::setsockopt(socket_, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
   memory_ = ::memfd_create("rille-kernel", MFD_CLOEXEC);
-  const int file = ::open(library.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);  // a compiler's work
+  // made by a compiler, which may be hostile
+  const int file = ::open(library.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   Spawn what;
   what.argv = {program, "run", name_, checked ? "checked" : "unchecked"};
   what.without = environment_without({"OMP_NUM_THREADS"});
@@ -209,7 +211,7 @@ Result<> KernelProcess::run(const LaunchShape& shape, const std::vector<LaunchAr
   ArgumentRanges ranges(parameters_, arguments);
   std::size_t total = 0;
   for (auto& r : ranges.list()) {
-    // The copy lies on its page as the argument does: what was aligned stays aligned.
+    // The copy has the argument's offset within its page, so alignment is kept.
     r.copy = total + std::uintptr_t(r.from) % page_bytes;
     total = (r.copy + r.bytes + page_bytes - 1) / page_bytes * page_bytes;
   }

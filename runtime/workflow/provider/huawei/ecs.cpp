@@ -140,7 +140,7 @@ Server read_server(const Value& v) {
 
 }  // namespace
 
-// Machines and disks of European regions are under the common domain, too; accounts and bills are not.
+// Machines and disks of European regions are under the common domain too; accounts and bills are not.
 std::string address_of(const std::string& service, const std::string& region) {
   if (service.starts_with("bss")) return "https://" + service + "." + domain_of(region);
   return "https://" + service + "." + region + "." + (service == "iam" ? domain_of(region) : machine_domain);

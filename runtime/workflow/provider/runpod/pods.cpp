@@ -262,7 +262,7 @@ Async<std::string> Pods::account(CancelToken token) {
   co_return answer.text("id");
 }
 
-// Also lists the pods, so that a key which may not is found.
+// Also lists the pods, so that a key without that right is detected.
 Async<Identity> Pods::identity(CancelToken token) {
   RILLE_CO_TRY(const Value answer, co_await me(token));
   RILLE_CO_CHECK(co_await list(token));
