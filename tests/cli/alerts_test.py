@@ -175,7 +175,7 @@ local three = rille.rent("three", { gpu = "cpu", provider = "remote", ttl = "10m
           any(w.get("to") == f"http://127.0.0.1:{web_port}" for w in home.trail()), (out, home.trail()))
     Hook.status = 204
 
-    # --- nobody listens
+    # --- no server listens
     Hook.got.clear()
     Hook.status = 503
     home = Home()

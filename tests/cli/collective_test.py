@@ -175,7 +175,7 @@ check("mistakes are told at once", results[0][0] == 0 and "gradients flow throug
       and "is not the name of a reduction" in said and "a rank cannot exchange data with itself" in said
       and "adress" in said, results)
 
-# Ctrl-C while a rank waits for another that is slow: it ends soon, and the other is told.
+# Ctrl-C while a rank waits for another that is slow: it ends soon, and the other rank gets an error.
 mark = f"{root}/interrupted-"
 ranks = start("interrupted", """
 local t = dev:ones { 10 }

@@ -52,7 +52,7 @@ def settings_of_aws(**more):
 
 
 try:
-    # Without a word: what is set up, and nobody is asked.
+    # Without arguments: shows the configuration, and calls no provider.
     out = rows(doctor("--json")[1])
     check("without settings there is this machine", out["providers"]["found"] == "local", out["providers"])
     check("and no provider is called unknown to this version", not any("later" in r["costs"] for r in out.values()))
@@ -135,7 +135,7 @@ try:
     listed = subprocess.run([rille, "leases", "--json"], env=env, capture_output=True, text=True, timeout=60)
     check("live: nothing is rented afterwards", json.loads(listed.stdout) == [], listed)
 
-    # On a cloud whose machine nobody reaches: refused by the cap, interrupted, killed.
+    # On a cloud whose machine cannot be reached: refused by the cap, interrupted, killed.
     traits = dict(traits=dict(visibility_lag_ms=300, create_timeout_ms=1000))
     aws = dict(told["env"], **settings_of_aws(**traits))
     before = len(control("state")["machines"])

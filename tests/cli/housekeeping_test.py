@@ -82,7 +82,7 @@ rille.sleep("1h")""")
     check("a lease whose machine is gone is shown", code == 0 and "does not show the machine of box" in out, out)
     code, out = run("gc")
     check("and the reaper settles it", code == 0 and not leases(), out)
-    # Nobody uses the box any more after these: only who follows it learns that it has ended itself. No loop is endless.
+    # After these the box is unused; only a process that follows it learns that it has ended itself. No loop is endless.
     follows = """local box = rille.rent("box", { gpu = "cpu", idle_after = "%ds", idle_below = 1 })
 print("ready")
 for _ = 1, 400 do if box.state == "live" then rille.sleep("50ms") end end

@@ -210,7 +210,7 @@ try:
     offers()
     check("other settings are another source", Cloud.asked == before + 1)
 
-    # Hosts of one's own, by a stand-in for ssh that notes whom it is sent to: one is off.
+    # The user's own hosts, through a stand-in for ssh that records its hosts: one is off.
     calls = root + "/calls"
     with open(root + "/ssh", "w") as f:
         f.write(f"""#!/bin/sh

@@ -17,7 +17,7 @@ class RemoteCloud(http.server.BaseHTTPRequestHandler):
         self.send_response(status)
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
-        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # who asked has not waited
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # the client has not waited
             self.wfile.write(data)
 
     def log_message(self, *_):

@@ -100,7 +100,7 @@ try:
         check("so they may stand in the settings", count > 0, said)
         del server.config["clusters"][0]["cluster"]["server"]
         check("one that names no server, too", "names no server" in offers(kubeconfig=write("no", server.config))[1])
-    # Plug-ins: what they are told, and what they give.
+    # Plug-ins: their input and their output.
     Path(root, "bin/keys").write_text(f"""#!{sys.executable}
 import os, sys
 open("{root}/asked", "a").write(os.environ.get("KUBERNETES_EXEC_INFO", "") + "\\n")

@@ -53,7 +53,7 @@ print(e.message, e.hint)""")
         check("so does one whose budget had money for less", "by then\treleased" in out and
               "a budget had money for" in out, (status, out, err))
 
-    # Its runner is killed, and nobody is there at the end; whoever resumes the run ends it.
+    # Its runner is killed, and no process runs at the end of the ttl; the process that resumes the run ends it.
     Path(user.root, "flow.lua").write_text('local rille = require "rille"\n' + rent("4s") + 'print("ready")\n' +
                                            GOES_ON + 'print("by then", box.state)\n')
     p = subprocess.Popen([os.path.abspath(rille), "run", user.root + "/flow.lua"], env=user.env(), cwd=user.root,

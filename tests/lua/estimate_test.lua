@@ -307,7 +307,7 @@ local function noted(r, name)
   for _, a in ipairs(r.assumptions) do if a.name == name then return a.why end end
 end
 
--- Nobody here rents a GPU: the providers of this run have this machine alone.
+-- No provider of this run rents GPUs: there is only this machine.
 local function asked_for(query, more)
   local o = { model = "gpt2", tokens = "1B", offers = query }
   for key, value in pairs(more or {}) do o[key] = value end
@@ -362,7 +362,7 @@ tap.test("a filter that no offer passes is named, and nothing else is recommende
     tap.ok(tostring(none):find("(no machine to estimate)", 1, true)
       and not tostring(none):find("no provider offers", 1, true), tostring(none))
   end
-  -- A list that has no GPU, or nothing at all, is no query: nobody else is asked.
+  -- A list without a GPU, or an empty one, is not a query: no provider is called.
   local cpus = { { provider = "x", id = "cpu", gpu = "", gpu_count = 0, price_per_hour = 0.1 } }
   for _, list in ipairs { cpus, rille.offers { gpu = "B200" } } do
     local empty, plans = asked_for(list)

@@ -1,5 +1,5 @@
 -- run: ephemeral
--- What somebody new to tensors gets wrong, mostly what PyTorch does otherwise: each error names the values, the line
+-- Mistakes with tensors, mostly where PyTorch differs: each error names the values, the line
 -- and the way out.
 local rille = require "rille"
 local tap = require "tap"

@@ -51,7 +51,7 @@ TEST_CASE("a cron line is due in the minutes that it says, in UTC") {
   CHECK(next("0 13 * * *", 1'795'266'000 * second_us) == "2026-11-22T13:00:00Z");
 }
 
-TEST_CASE("what is no timing is said to be none") {
+TEST_CASE("a text that is not a timing is refused") {
   CHECK(next("soon") == "'soon' is not a time plan");
   CHECK(next("") == "'' is not a time plan");
   CHECK(next("1 2 3 4") == "'1 2 3 4' is not a time plan");
