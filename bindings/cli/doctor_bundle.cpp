@@ -33,8 +33,10 @@ void add_bundle(std::vector<Check>& checks) {
     checks.push_back(bundle_row(folder, keys ? *keys : std::vector<agent::ReleaseKey>()));
   if (!keys) checks.push_back({"release keys", "missing", keys.error().message, keys.error().hint});
   else if (keys->empty())
-    checks.push_back({"release keys", "ok", "none: machines get bundles without a signature", ""});
-  else checks.push_back({"release keys", "ok", agent::ids_of(*keys) + ": machines get what one of them signed", ""});
+    checks.push_back({"release keys", "ok", "none: bundles are sent to machines without checking a signature", ""});
+  else
+    checks.push_back(
+        {"release keys", "ok", agent::ids_of(*keys) + ": only bundles signed by one of them are sent to machines", ""});
 }
 
 }  // namespace rille::cli

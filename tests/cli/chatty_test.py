@@ -73,8 +73,8 @@ pids = parts()
 check("all parts are there", sorted(pids) == ["connect", "daemon", "keeper", "runner"], pids)
 before = {name: peak_mb(pid) for name, pid in pids.items()}
 open(f"{root}/go1", "w").close()
-wait_for("the program ends though nobody reads", lambda: os.path.exists(f"{root}/wrote"))
-wait_for("its result is kept though nobody reads", lambda: any(
+wait_for("the program ends though its output is not read", lambda: os.path.exists(f"{root}/wrote"))
+wait_for("its result is kept though its output is not read", lambda: any(
     os.path.exists(os.path.dirname(log) + "/result.json")
     for log in glob.glob(f"{root}/home/instances/*/calls/*/log") if os.path.getsize(log) > LOG_BYTES_MAX))
 for name, pid in pids.items():

@@ -26,7 +26,7 @@ class Check:
     gpu_limit_s: int
     cpu: list | None = None  # arguments of the twin on the CPU; None: it has none
     cpu_limit_s: int = 60
-    # A workflow rents; its call names no device, and its result's `device` has to be {device} on a GPU, "cpu" in the twin.
+    # A workflow rents; its call names no device, and its result's `device` has to be {device} on a GPU, else "cpu".
     says_device: bool = False
     # It runs once more with RILLE_DEVICE=cpu, and the losses of its first steps may differ from those by this.
     beside_cpu: float = 0

@@ -18,7 +18,7 @@ local function refused(kind, text, hint, fn)
   end
 end
 
-tap.test("tensors made with the words of others", function()
+tap.test("tensors made with other libraries' names", function()
   local whole = { dtype = "i64" }
   for _, t in ipairs { dev:zeros({ 2, 3 }, whole), dev:zeros(2, 3, whole), dev:zeros { 2, 3, dtype = "i64" } } do
     tap.equal(t.dtype .. table.concat(t:shape(), "x"), "i642x3")

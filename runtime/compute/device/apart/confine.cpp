@@ -24,7 +24,7 @@ Error unable(const char* what) {
       ErrorKind::device,
       std::string("this system cannot confine native code: ") + what +
           (errno == ENOSYS || errno == EOPNOTSUPP ? " is missing" : " fails with errno " + std::to_string(errno)),
-      "a kernel under limits needs Linux 5.13 or newer with Landlock; without limits, or on a GPU, it runs as it is");
+      "a kernel under limits needs Linux 5.13 or newer with Landlock; without limits, or on a GPU, it runs unconfined");
 }
 
 // The rights of Landlock's first version, which every version supports.

@@ -74,7 +74,7 @@ Result<std::string> kernel_program() {
     }
   }
   return make_error(ErrorKind::device, "the program rille-kernel, which runs kernels under limits, is not installed",
-                    fmt::format("it belongs into {}, or beside librille", folder_of(program_path())));
+                    fmt::format("it belongs in {}, or beside librille", folder_of(program_path())));
 }
 
 Result<std::vector<std::string>> confined_compiler(const std::string& compiler, const std::string& folder,

@@ -78,7 +78,7 @@ Result<std::unique_ptr<KernelProcess>> KernelProcess::start(const std::string& n
   if (processes.fetch_add(1) >= processes_max) {
     return make_error(ErrorKind::quota,
                       fmt::format("kernel {}: there are {} kernels under limits already", name, processes_max),
-                      "make a kernel once and launch it often; those that nothing refers to end");
+                      "make a kernel once and launch it often; a kernel ends when no variable refers to it any more");
   }
   RILLE_CHECK(p->begin(library, checked, constants));
   return p;
@@ -124,7 +124,7 @@ Result<> KernelProcess::begin(const std::string& library, bool checked, std::siz
   if (auto told = receive(&loaded, sizeof loaded, [&] { return std::chrono::steady_clock::now() > until; }); !told) {
     if (told.error().kind != ErrorKind::cancelled) return told;
     return make_error(ErrorKind::timeout,
-                      fmt::format("kernel {}: its process has not begun in {} s", name_, load_limit_ms / 1000));
+                      fmt::format("kernel {}: its process did not start within {} s", name_, load_limit_ms / 1000));
   }
   if (loaded.failed) {
     Error e = make_error(ErrorKind::device, text_of(loaded.message), text_of(loaded.hint));
@@ -143,7 +143,8 @@ Result<> KernelProcess::begin(const std::string& library, bool checked, std::siz
   }
   child_->rest();
   if (right) return success();
-  return make_error(ErrorKind::integrity, fmt::format("kernel {}: its process describes it wrongly", name_));
+  return make_error(ErrorKind::integrity,
+                    fmt::format("kernel {}: its process sent an invalid description of the kernel", name_));
 }
 
 Error KernelProcess::ended() {
@@ -178,7 +179,7 @@ Result<> KernelProcess::receive(void* message, std::size_t bytes, const std::fun
   if (got <= 0) return ended();
   child_.reset();
   return make_error(ErrorKind::integrity,
-                    fmt::format("kernel {}: its process answers {} bytes, not {}", name_, got, bytes));
+                    fmt::format("kernel {}: its process sent {} bytes, expected {}", name_, got, bytes));
 }
 
 Result<> KernelProcess::set_constant(std::size_t symbol, const std::vector<std::byte>& bytes) {
