@@ -152,7 +152,8 @@ mark = f"{root}/early-"
 ranks = start("early", "print('met')", 3, ranks=[0, 1], timeout="3s", first=mark)
 results = ended(ranks, 60)
 check("all ranks name the rank that does not come",
-      all(code == 124 and "rank 2 of 3 did not connect to 127.0.0.1:" in errors for code, _, errors in results), results)
+      all(code == 124 and "rank 2 of 3 did not connect to 127.0.0.1:" in errors for code, _, errors in results),
+      results)
 results = ended(start("world", "print('met')", 2, only={1: {"world": 3}}), 60)
 differs = "rank 1 was made with world = 3, rank 0 with world = 2"
 check("all ranks report a different world",
