@@ -1,4 +1,4 @@
-// Values of scripts as rille_values: what they point to is lent to the host program.
+// Values of scripts as rille_values; bytes, tables and handles in them are lent to the host program.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What several commands do with runs: find, start, resume and release them.
+// Operations on runs that several commands share: find, start, resume and release.
 #pragma once
 
 #include <optional>

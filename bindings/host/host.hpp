@@ -4,7 +4,8 @@
 //
 // Workflow rules (Rules::workflow) hold in durable runs outside of step bodies: no io, os, ffi, debug; deterministic
 // pairs, next, math.random and tostring. Rules::open, for sessions and agents, also allows io and os. Under both rules
-// whatever reaches out of the Lua state also needs a grant (grants.hpp); options.grants are everything unless set.
+// every access to something outside of the Lua state also needs a grant (grants.hpp); options.grants grant everything
+// by default.
 //
 // JIT: the user's code is interpreted, because a hook cannot interrupt compiled code, unless options.jit or a comment
 // `-- rille: jit` in the first lines asks for compilation. Rille's Lua code is always compiled.
@@ -292,7 +293,7 @@ class LuaHost final : public Guest {
   bool grace_given_ = false;  // a fiber that computes gets a grace period before a cancel interrupts it
   int checks_ = 0;            // checks made by C functions while a grace period in instructions runs
   struct {
-    std::string message;  // of the reason that it was made of
+    std::string message;  // text of the error from which `ref` was made
     int ref = LUA_NOREF;
   } raised_;                   // the last error raised by the hook
   std::optional<Error> over_;  // the error of the exceeded time limit

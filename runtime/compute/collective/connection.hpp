@@ -42,7 +42,7 @@ class Connection {
   // nothing more will be written; flushed data still arrives
   void finish();
 
-  // Messages. send: what the limit leaves unsent precedes the next message.
+  // Messages. send: bytes left unsent at the time limit are sent before the next message.
   Result<> send(const Value& message, const Limit& limit);
   Result<std::optional<Value>> receive_some();  // at most one message; empty: it has not arrived
   Result<Value> receive(const Limit& limit);

@@ -255,7 +255,7 @@ Result<> KernelProcess::run(const LaunchShape& shape, const std::vector<LaunchAr
   if (::ftruncate(memory_, 0) != 0) return errno_error("cannot free memory of the kernel", name_, errno);
   report.out_of_memory = ran.out_of_memory != 0;
   if (!sound(ran, parameters_.size()))
-    return make_error(ErrorKind::integrity, fmt::format("kernel {}: its process reports nonsense", name_));
+    return make_error(ErrorKind::integrity, fmt::format("kernel {}: its process sent an invalid report", name_));
   Violation& v = report.violation;
   v.kind = Violation::Kind(ran.kind);
   v.block = ran.block;

@@ -87,7 +87,7 @@ net::Answer read_graphql(const net::HttpResponse& response) {
   return out;
 }
 
-// Of queries only: after a mutation a 404, perhaps a proxy's, does not tell whether a pod was made.
+// For queries only: after a mutation a 404, perhaps a proxy's, does not show whether a pod was made.
 net::Answer read_query(const net::HttpResponse& response) {
   if (response.status != 404 && response.status != 410) return read_graphql(response);
   net::Answer out;

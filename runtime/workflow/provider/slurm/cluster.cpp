@@ -49,7 +49,7 @@ struct Size {
   int gpus = 0;
 };
 
-// CPUs and memory of a machine of that size: its share of the node, or what the query wants if that is more.
+// CPUs and memory of a machine of that size: its share of the node, or the query's amount if that is larger.
 struct Shape {
   std::int64_t cpus = 0, memory_mib = 0;
 };
