@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A program with 200 MB of output, and a person who does not read it: neither the program, nor the agent, nor the
+"""A program with 200 MB of output, and a terminal that does not read it: neither the program, nor the agent, nor the
 channel, nor the runner waits for ever or grows without bound. usage: chatty_test.py RILLE"""
 import glob, os, re, shutil, subprocess, sys, tempfile, time
 

@@ -174,7 +174,7 @@ def the_network():
 
 
 def certificates():
-    """https, with a certificate that nobody vouches for."""
+    """https, with an untrusted certificate."""
     settings, env = user.settings(), user.env()
     if provider == "kubernetes":  # whose users have the certificate in their kubeconfig
         own = Path(user.root, "home", "own")

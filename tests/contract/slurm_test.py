@@ -198,7 +198,7 @@ def queues(cluster):
 
 
 def reserves(cluster):
-    """A reservation that a rent names: its job runs there, and a name that there is not is told so."""
+    """A reservation that a rent names: its job runs there, and an unknown name is an error."""
     settings(wait="20s")
     cluster.run("scontrol", "create", "reservation", "ReservationName=team", "StartTime=now", "Duration=30",
                 "Users=root", "Nodes=fake4")
