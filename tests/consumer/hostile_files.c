@@ -1,10 +1,10 @@
-/* The scripts of the folder hostile/, written by somebody who saw the manual and no code: each wants to pass a limit or
+/* The scripts of the folder hostile/, written from the manual without the code: each tries to exceed a limit or
    to reach something. Usage: hostile_files FOLDER [every N | NAME..]. Each runs in a process of its own under 64 MB, a
    slice of 200 ms and a wall of 2 s, without a grant but those of its third line ("-- grants: {..}"). Checked for each:
    - it ends as its second line says ("-- expect: error"), within the wall and a grace, and says nowhere "ESCAPED";
    - the process makes no process, no connection and no file outside its home (system calls that would are caught);
    - memory stays below the limit and 32 MB.
-   Told: the longest rille_turn(10), and the longest gap of a 1 ms timer that another runtime keeps meanwhile. */
+   Printed: the longest rille_turn(10), and the longest gap of a 1 ms timer that another runtime keeps meanwhile. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
 // Sessions of the runner's AgentClient with an agent that lies (liar.hpp): agent_sessions [--sessions N] [--seed
-// FIRST]. After each: nothing was written outside of the target, what was accepted has the content that was told, an
-// error is one of integrity, network or io (or one that the liar told), and the session has ended. An honest agent is
+// FIRST]. After each: nothing was written outside of the target, accepted data has the announced content, an error has
+// the kind integrity, network or io (or a kind that the liar sent), and the session has ended. An honest agent is
 // obeyed.
 #include <fcntl.h>
 #include <sys/socket.h>

@@ -93,8 +93,8 @@ bool RunImpl::ended(FiberId id) const {
 
 namespace {
 constexpr std::size_t path_bytes_max = 4096;
-// Counted for a fiber: about three times what its records, its waits and its wake-ups take. It also bounds how many
-// fibers there are to unwind when a limit of time ends the run.
+// Bytes counted for a fiber: about three times the memory of its records, waits and wake-ups. This also limits the
+// number of fibers to unwind when a time limit ends the run.
 constexpr std::size_t fiber_bytes = 16 << 10;
 }  // namespace
 
@@ -104,7 +104,8 @@ Result<FiberId> RunImpl::spawn(FiberId parent, std::string name, FunctionRef fun
   if (fibers_.size() >= 100'000)
     return make_error(ErrorKind::state, "a run can have at most 100000 fibers (concurrent tasks) at a time",
                       "use rille.map with a limit");
-  // Each level's records hold the whole path, so endless nesting would cost the square of its depth.
+  // Each level's records contain the whole path, so endless nesting would take memory proportional to the square of its
+  // depth.
   if (p.path.size() > path_bytes_max)
     return make_error(ErrorKind::state,
                       fmt::format("fibers are nested too deeply: the path of this one has more than {} bytes, {}..",
@@ -363,7 +364,7 @@ ScopeId RunImpl::entry_enter(FiberId id) {
 void RunImpl::cancel_scope(ScopeId id, Error reason) {
   ScopeRecord* s = scope(id);
   if (!s) return;
-  if (guest_ && fibers_.size() == 1) guest_->drop_work(reason);  // background fibers keep theirs
+  if (guest_ && fibers_.size() == 1) guest_->drop_work(reason);  // with background fibers alive, their work must go on
   s->source->cancel(std::move(reason));
 }
 

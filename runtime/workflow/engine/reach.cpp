@@ -172,7 +172,8 @@ Async<std::shared_ptr<agent::AgentClient>> Calls::reach(lease::Lease lease, Canc
     auto made = co_await connector_->connect(run_.loop(), r.lease, r.machine, run_.fence().epoch, token);
     if (made) co_return co_await reached(std::move(r.lease), r.not_yet_us, std::move(*made));
     if (token.cancelled()) co_return token.reason();
-    for (const char* code : {"agent_token", "fenced", agent::not_installed})  // other tries would end the same
+    // repeating the attempt would fail in the same way
+    for (const char* code : {"agent_token", "fenced", agent::not_installed})
       if (made.error().code == code) co_return made.error();
     if (++failed >= reconnects_max && !patient(r, made.error()))
       co_return r.unanswering(made.error(), (run_.now_us() - r.up_us) / 1000);

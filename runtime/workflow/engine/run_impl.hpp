@@ -140,7 +140,7 @@ struct RunConfig {
   Mode mode = Mode::durable;
   Value args;
   RunHooks hooks;
-  bool apart = false;                         // a failed fiber of the main fiber ends nothing else
+  bool apart = false;                         // a failed child fiber of the main fiber ends no other fiber
   std::int64_t epoch = 1, number = 0;         // columns of the run's row; number: set for durable runs only
   std::int64_t deadline_us = 0;               // wall time at which the run is cancelled; 0: no deadline
   std::shared_ptr<const store::Blobs> blobs;  // where large values are stored; null: all values are inline
