@@ -11,7 +11,9 @@
 
 #define CHECK(x) ((x) ? (void)0 : (fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #x), exit(1)))
 
-enum { wall_ms = 2000, late_ms = wall_ms + 250, given_up_ms = wall_ms + 4000 /* on a machine that is busy */ };
+enum { wall_ms = 2000, late_ms = wall_ms + 250 };
+static int given_up_ms = wall_ms + 4000; /* on a machine that is busy; RILLE_TEST_GRACE_MS: under sanitizers */
+static int relaxed = 0;                  /* then the wall may be over before memory is */
 
 #define SPIN "local function spin() while true do end end "
 #define RILLE "local rille = require 'rille' " SPIN
@@ -301,6 +303,8 @@ static int try_script(rille_runtime* rt, const char* name, const char* source, c
   rille_error* late = rille_run_wait(run, given_up_ms);
   int64_t took = now_ms() - began;
   const rille_error* error = rille_run_error(run);
+  if (relaxed && (kind == RILLE_MEMORY || kind == ENDS) && error && rille_error_kind(error) == RILLE_TIMEOUT)
+    kind = ANY;
   int good = !late && (kind == NONE || (kind == ENDS && !error) ||
                        (error && (kind == ANY || (int)rille_error_kind(error) == kind)));
   if (took > late_ms || !good || getenv("HOSTILE_VERBOSE"))
@@ -497,7 +501,7 @@ static void many_runs(rille_runtime* rt) {
 }
 
 /* A child made by fork has no watchdog of its parent; a runtime that it creates starts one. */
-static int after_fork(const char* folder) {
+__attribute__((unused)) static int after_fork(const char* folder) {
   pid_t child = fork();
   if (child == 0) {
     char home[600];
@@ -559,6 +563,8 @@ static void refuse_empty_options(rille_runtime* rt) {
 int main(int argc, char** argv) {
   const char* folder = getenv("RILLE_HOME");
   CHECK(folder);
+  const char* grace = getenv("RILLE_TEST_GRACE_MS");
+  if (grace) relaxed = 1, given_up_ms = wall_ms + atoi(grace);
   rille_options options;
   rille_options_init(&options, sizeof options);
   options.home = folder;
@@ -579,7 +585,9 @@ int main(int argc, char** argv) {
   if (argc < 2) {
     refuse_empty_options(rt);
     many_runs(rt);
+#ifndef __SANITIZE_THREAD__ /* it knows no thread that starts after a fork of several */
     bad += after_fork(folder);
+#endif
     bad += more_limits(rt);
     bad += arguments(rt);
     bad += kept(rt);
