@@ -160,7 +160,7 @@ typedef struct rille_run_options {
   /* Limits. Each failure names its limit: rille_error_code is the member's name, but for spend and leases.
      0: none. Under a limit of time (slice, wall, cpu) Lua is not compiled to machine code, and a run that exceeds one
      ends with its error even if the script catches it. Child runs count with the run that starts them. */
-  int64_t memory_bytes;         /* of Lua, tensors on the CPU, results on their way to the journal, fibers: `memory` */
+  int64_t memory_bytes;         /* of Lua, tensors on the CPU, results and arguments on their way, fibers: `memory` */
   int64_t slice_ms;             /* of Lua without waiting: `timeout` */
   int64_t wall_ms;              /* of the whole run, counted anew on resume: `timeout` */
   int64_t spend_micros;         /* in millionths of a dollar; -1: none. rille.budget can only lower it: `budget` */
