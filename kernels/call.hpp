@@ -74,15 +74,15 @@ struct RandomKey {
 
 class GemmCache;  // defined in kernels/gemm.hpp
 
-// How another thread ends a call before its work is done: it increases *count. The call was asked for when the count
-// was `asked`. No count: the call runs to its end. A library's call cannot be ended: one with more multiplications than
-// `parts_above` for each thread is to be computed in parts. 0: none is.
+// Tells a call that another thread wants it to end early: that thread increases *count, and the call ends if *count is
+// no longer `asked`, the count at which it was recorded. count null: the call runs to its end. A library's call cannot
+// be ended, so a call with more than `parts_above` multiplications per thread is computed in parts; 0: never.
 struct StopSign {
   const std::uint64_t* count = nullptr;
   std::uint64_t asked = 0;
   double parts_above = 0;
 };
-// About half a second. It is so high because each part prepares one of its operands again.
+// Takes about half a second. Smaller parts would be slow, because each part prepares one of its operands again.
 inline constexpr double parts_above_usual = 0x1p35;
 
 // Memory and library objects that the lane keeps between calls. Not thread-safe: one per lane.
@@ -94,7 +94,7 @@ class LaneState {
   LaneState& operator=(const LaneState&) = delete;
   // Returns scratch memory of at least `bytes`, 64-byte aligned, valid until the kernel returns; nullptr: out of
   // memory. A kernel call may ask once. The buffer grows and is kept.
-  void* scratch(std::size_t bytes);  // also nullptr: it would have to grow by more than may_grow allows
+  void* scratch(std::size_t bytes);  // also nullptr if it would have to grow by more than may_grow allows
   // Like scratch(), in a separate buffer for widened(), because the kernel that widened() runs may use scratch().
   void* staging(std::size_t bytes);
   void may_grow(std::int64_t bytes) { growth_ = bytes; }  // most bytes by which the next call may enlarge its scratch
@@ -105,13 +105,13 @@ class LaneState {
   };
   enum class Library { convolution, fourier, count };
   Prepared*& prepared(Library l) { return prepared_[int(l)]; }
-  // The sign of the calls that follow. cut_short: a kernel has seen it since, so its outputs are half written.
+  // Sets the sign for the following calls. cut_short: a kernel has seen it, so its outputs are half written.
   void heed(const StopSign& sign) {
     sign_ = sign;
     cut_short_ = false;
   }
   bool cut_short() const { return cut_short_; }
-  // Kernels that may run long ask by Call::stopped(), every 0.1 ms or so; from any thread of the call.
+  // Kernels that may run long call Call::stopped() every 0.1 ms or so, from any thread of the call.
   __attribute__((always_inline)) bool stopped() {
     if (!sign_.count || __atomic_load_n(sign_.count, __ATOMIC_RELAXED) == sign_.asked) return false;
     __atomic_store_n(&cut_short_, true, __ATOMIC_RELAXED);
@@ -141,7 +141,7 @@ struct Payload {
   virtual ~Payload() = default;
   virtual const char* name() const = 0;  // name of the kernel, for messages
   virtual bool same(const Payload& other) const = 0;
-  // Whether an update in place heeds stopped(), so that what it was to write may lose its value.
+  // Whether an update in place obeys stopped(), so that the tensor it writes may lose its value.
   virtual bool breaks_off() const { return false; }
   virtual void run(const Call& c) const = 0;
 };
@@ -159,7 +159,8 @@ struct Call {
   RowAnswer* rows = nullptr;  // if set, an element-wise kernel does not run but stores its row function here
   static constexpr std::size_t error_bytes = 800;
   void fail(const char* format, ...) const __attribute__((format(printf, 2, 3)));  // keeps the first message only
-  __attribute__((always_inline)) bool stopped() const { return lane && lane->stopped(); }  // the kernel must return
+  // true: the kernel must return
+  __attribute__((always_inline)) bool stopped() const { return lane && lane->stopped(); }
 };
 
 using Kernel = void (*)(const Call&);

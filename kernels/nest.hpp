@@ -17,8 +17,8 @@ namespace rille::kernels::RILLE_SPACE {
 
 static constexpr int64_t parallel_grain = 16384;  // below this many elements one thread is faster than two
 static constexpr int64_t row_chunk = 4096;        // longer rows are cut into pieces of this many elements
-static constexpr int64_t look_rows = 64;          // a thread looks at Call::stopped() before each 64th row
-static constexpr int64_t look_elements = 262144;  // or before so many elements
+static constexpr int64_t look_rows = 64;          // a thread calls Call::stopped() every 64 rows
+static constexpr int64_t look_elements = 262144;  // or after this many elements
 
 // Up to N views of the same shape that a loop visits together.
 template <int N>
@@ -109,7 +109,7 @@ static void for_share(int64_t n, int64_t cost, const Body& body) {
 }
 
 // Like for_share, but a thread takes its share in pieces, and ends early if the call is stopped. Not for a body that
-// begins with work for the whole operation.
+// starts with work for the whole operation.
 template <class Body>
 static void for_stoppable(const Call& c, int64_t n, int64_t cost, const Body& body) {
   const int64_t step = cost < look_elements ? look_elements / (cost > 0 ? cost : 1) : 1;

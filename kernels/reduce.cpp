@@ -77,10 +77,10 @@ struct Parts {
 };
 
 static constexpr int64_t block = 4096;
-static constexpr int64_t piece = 64 * block;  // whole blocks: where a row is cut changes no sum
+static constexpr int64_t piece = 64 * block;  // a multiple of `block`, so that cutting a row changes no sum
 
-// Calls visit(offset, n, stride) for each row of the reduced dimensions, in a fixed order; for pieces of a long row.
-// Ends early if the call is stopped.
+// Calls visit(offset, n, stride) for each row of the reduced dimensions, in a fixed order; for a long row once per
+// piece. Ends early if the call is stopped.
 template <class V>
 static void reduced_rows(const Call& c, const Nest<1>& nest, int64_t base, const V& visit) {
   for (int64_t o = 0; o < nest.outer; ++o) {

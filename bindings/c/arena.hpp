@@ -1,5 +1,5 @@
-// Memory for the values of one call: taken piece by piece, given back all at once. Beyond a first block it is counted
-// as results of the run, if there is a run. One thread at a time.
+// Memory for the values of one call: allocated in pieces, freed all at once. All blocks but the first count against the
+// run's memory limit as results, if there is a run. One thread at a time.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ class Arena {
   Arena() = default;
   explicit Arena(std::shared_ptr<MemoryUse> counted_in) : counted_in_(std::move(counted_in)) {}
 
-  // Uninitialised; aligned for pointers and numbers. Throws std::bad_alloc, or MemoryRefused if the run has no more.
+  // Uninitialised; aligned for pointers and numbers. Throws std::bad_alloc, or MemoryRefused at the run's memory limit.
   void* take(std::size_t bytes) {
     bytes = (bytes + 7) / 8 * 8;
     if (bytes > static_cast<std::size_t>(end_ - at_)) grow(bytes);
@@ -35,7 +35,7 @@ class Arena {
     copy[size] = 0;
     return copy;
   }
-  // Counts what the call uses beside the arena, until clear(). Throws MemoryRefused.
+  // Counts memory that the call uses outside the arena, until clear(). Throws MemoryRefused.
   void count(std::size_t bytes) {
     auto one = MemoryHeld::take(counted_in_, MemoryUse::Part::results, static_cast<std::int64_t>(bytes));
     if (!one) throw MemoryRefused(std::move(one).error());
@@ -57,7 +57,7 @@ class Arena {
     blocks_.emplace_back(new char[size]);
     at_ = blocks_.back().get();
     end_ = at_ + size;
-    if (bytes > size) grow(bytes);  // the first block has one size, so that clear() can keep it
+    if (bytes > size) grow(bytes);  // the first block always has first_bytes, because clear() keeps it
   }
 
   std::shared_ptr<MemoryUse> counted_in_;

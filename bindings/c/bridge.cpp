@@ -11,7 +11,7 @@ namespace rille::capi {
 using namespace rille::host;
 
 namespace {
-constexpr std::size_t fields_kept = 1000;  // a loan keeps the memory of so many for its next call
+constexpr std::size_t fields_kept = 1000;  // a loan keeps room for this many fields for its next call
 }  // namespace
 
 namespace detail {

@@ -20,7 +20,7 @@ constexpr double integer_max = 9007199254740992.0;  // 2^53
 constexpr std::size_t arguments_max = 200;
 constexpr std::size_t lent_max = 10'000;  // functions, tensors and buffers in one call
 
-// Where a value stands, for errors: "argument 1 of app.add". Made into a text only then.
+// The position of a value, for errors: "argument 1 of app.add". text() builds the text, which only an error needs.
 struct Place {
   std::string_view what;
   std::size_t number = 0;  // 0: none
@@ -36,16 +36,17 @@ struct Step {
 };
 std::string text_of(const std::vector<Step>& path);  // ".x[2]"
 
-// What a call has lent to the host program. It ends when the host program may no longer use it.
+// What Lua lends to the host program during one call. Ends when the host program may no longer use it.
 struct Loan {
   Loan() = default;
   explicit Loan(std::shared_ptr<MemoryUse> counted_in) : arena(std::move(counted_in)) {}
 
   Arena arena;
   std::vector<std::uint64_t> functions, handles;
-  int anchor = LUA_NOREF;  // a table of the long strings inside tables: neither copied nor collected meanwhile
+  // a table that holds the long strings inside lent tables, so that they are not copied and not collected
+  int anchor = LUA_NOREF;
   int anchored = 0;
-  // Of the value that is being read; kept for their memory.
+  // Work memory for reading a value; kept so that the next call allocates nothing.
   std::vector<Step> path;
   std::vector<const void*> open;
   std::vector<rille_field> fields;
@@ -61,27 +62,27 @@ class Bridge {
   host::LuaHost& host() const { return host_; }
   Holdings& holdings() const { return *runtime_.holdings; }
   Result<> open();    // call once, before any other function
-  void close();       // the Lua state ends
-  void invalidate();  // its functions are no longer valid
+  void close();       // when the Lua state ends
+  void invalidate();  // makes its functions invalid
 
   // Lua to host program.
   Result<rille_value> lend(lua_State* L, int index, Loan& loan, const Place& place);
   // The same inside a protected call; raises.
   rille_value lend_raising(lua_State* L, int index, Loan& loan, const Place& place);
-  // Host program to Lua: pushes the value. For scalars without memory; others inside a protected call. Raises.
+  // Host program to Lua: pushes the value. Unprotected only for scalars, which need no memory. Raises.
   void push(lua_State* L, const rille_value& value, const Place& place);
   Result<> push_protected(lua_State* L, const rille_value& value, const Place& place);
   std::unique_ptr<Loan> new_loan();
   void end(std::unique_ptr<Loan> loan);
   void end(Loan& loan);
 
-  // Calls the function `ref` of the registry, which cannot wait. The results stay valid until the next call at the same
-  // depth. budget: see Entry.
+  // Calls the function with the registry reference `ref`; it cannot wait. The results stay valid until the next call at
+  // the same depth. budget: see Entry.
   Result<> call(int ref, host::Budget* budget, const rille_value* arguments, std::size_t argument_count,
                 rille_value* results, std::size_t result_count);
   Result<> call_keeping(int ref, host::Budget* budget, int& kept);  // keeps one result in the registry
   std::size_t depth() const { return depth_; }
-  // A function of a host module runs: functions of a journaled run may be called then.
+  // Exists while a function of a host module runs: only then may functions of a journaled run be called.
   struct Inside {
     explicit Inside(Bridge& b) : bridge(b) { ++bridge.inside_; }
     ~Inside() { --bridge.inside_; }
@@ -89,7 +90,7 @@ class Bridge {
     Bridge& bridge;
   };
   bool inside() const { return inside_ > 0; }
-  // The call that a host function has just suspended, or that is journaled, until the wait for it begins.
+  // Hands a suspended or journaled call over from the host function to the wait for its result.
   void set_waiting(std::shared_ptr<CallState> call) { waiting_ = std::move(call); }
   class Waiting {
    public:
@@ -120,7 +121,7 @@ class Bridge {
 
   rille_runtime& runtime_;
   host::LuaHost& host_;
-  std::vector<std::unique_ptr<Frame>> frames_;  // by depth of calls within calls
+  std::vector<std::unique_ptr<Frame>> frames_;  // index: nesting depth of calls
   std::size_t depth_ = 0;
   int inside_ = 0;
   bool closed_ = false;
@@ -128,8 +129,8 @@ class Bridge {
   std::vector<std::unique_ptr<Loan>> spare_;
 };
 
-// Runs fn(L) in a protected call. On its stack are 1: nothing of interest, 2 ..: the topmost `arguments` values of L,
-// which are taken. The topmost `results` values that fn leaves stay on L.
+// Runs fn(L) in a protected call. Its stack: 1 is for internal use, 2 .. are the topmost `arguments` values of L, which
+// are popped. The topmost `results` values that fn leaves are pushed on L.
 namespace detail {
 struct Protected {
   void (*run)(lua_State* L, void* fn);
@@ -156,10 +157,10 @@ struct Copied {
   Arena arena;
   rille_value value{};
   std::shared_ptr<Holdings> holdings;
-  std::vector<rille_handle> handles;  // held
+  std::vector<rille_handle> handles;  // each is held until the copy ends
 };
 Result<std::shared_ptr<Copied>> copy(const rille_value& value, std::shared_ptr<Holdings> holdings, const Place& place);
-// For what is journaled. Errors `invalid`: handles and functions.
+// For the journal. Error `invalid`: the value contains a handle or a function.
 Result<Value> to_data(const rille_value& value, const Place& place);
 // Borrows the strings of `value`. Error `invalid`: keys that are numbers or booleans.
 Result<rille_value> lend_data(const Value& value, Arena& arena, const Place& place);

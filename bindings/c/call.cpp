@@ -10,7 +10,7 @@ namespace rille::capi {
 
 namespace {
 
-// Marks the call as abandoned, also if the coroutine that waits is destroyed.
+// Marks the call as abandoned, even if the waiting coroutine is destroyed.
 struct Abandon {
   CallState& call;
   ~Abandon() { call.abandoned = true; }
@@ -53,7 +53,7 @@ Async<Value> perform(std::shared_ptr<CallState> call, CancelToken token) {
 
 namespace {
 
-// Of an argument on Lua's stack; what cannot be data is only named.
+// Shows an argument for error messages; a value that is not data is shown by its type.
 std::string shown(const rille_call& call, std::size_t index) {
   if (index >= call.count) return "nothing";
   if (!call.L) return call.state->arguments[index].to_json();
@@ -75,7 +75,7 @@ const Value& argument(const rille_call& call, std::size_t index) {
   return index < call.count ? call.state->arguments[index] : none;
 }
 
-// The number at `index`; nothing if it is none.
+// The number at `index`; nullopt if the argument is not a number.
 std::optional<double> number_at(const rille_call& call, std::size_t index) {
   if (!call.L) {
     const double* n = argument(call, index).as_number();
@@ -99,7 +99,7 @@ void complete(rille_completion* completion, Result<Answer> result) noexcept {
   }
 }
 
-// Gives the call what `make` returns: a Result<Value>.
+// Sets the call's result to what `make` returns, a Result<Value>.
 template <class F>
 void answer(rille_call* call, F make) noexcept {
   if (!call || !call->open()) return;
@@ -176,7 +176,7 @@ const char* rille_call_json(rille_call* call, size_t index, size_t* length) {
       std::string& made = texts[index];
       if (made.empty()) {
         Result<Value> value = argument_as_data(*call, index);
-        // the script gets the error, whatever the host function returns later
+        // the script gets this error, whatever the host function returns later
         if (!value) call->fail(std::move(value).error());
         else if (Result<std::string> json = json_of(*call, *value)) made = std::move(*json);
         else call->fail(std::move(json).error());

@@ -1,5 +1,6 @@
-// A call of a host function, from the script's arguments to its result. Most functions work on the arguments where they
-// are, on Lua's stack. Of a RILLE_STEP in a journaled run they are data, which the journal compares and keeps.
+// A call of a host function, from the script's arguments to its result. Most functions read the arguments directly from
+// Lua's stack. The arguments of a RILLE_STEP in a journaled run are copied as data first, because the journal compares
+// and keeps them.
 // Loop thread only, except for CallState's `abandoned` and `gate`.
 #pragma once
 
@@ -7,25 +8,25 @@
 
 namespace rille::capi {
 
-// What a completion gives.
+// The result that a completion delivers.
 struct Answer {
   Value value;
-  std::shared_ptr<Copied> copied;  // not null: a value that is not data
+  std::shared_ptr<Copied> copied;  // set if the value is not plain data (handles, functions)
 };
 
-// The part of a call that outlives the function: of a journaled call, and of one that was suspended.
+// The part of a journaled or suspended call that lives on after the host function has returned.
 struct CallState {
   explicit CallState(Loop& loop) : future(loop) {}
   const HostFunction* function = nullptr;  // the called function; owned by the runtime
   std::string run_id;
   bool journaled = false;
-  Value::Array arguments;             // of a journaled call
-  std::shared_ptr<MemoryUse> memory;  // of the run; may be null
-  std::vector<MemoryHeld> held;       // of the arguments
+  Value::Array arguments;             // of a journaled call only
+  std::shared_ptr<MemoryUse> memory;  // the run's memory limit; may be null
+  std::vector<MemoryHeld> held;       // counts `arguments`
   std::shared_ptr<Gate> gate;
   std::shared_ptr<Holdings> holdings;
-  Future<Result<Answer>> future;       // the result of a suspended call
-  Answer answer;                       // what the future gave
+  Future<Result<Answer>> future;       // becomes ready with the result of a suspended call
+  Answer answer;                       // the value taken from `future`
   std::atomic<bool> abandoned{false};  // true: nothing waits for the result any more
 };
 
@@ -51,7 +52,7 @@ struct rille_call {
 
   const rille::capi::HostFunction& function;
   rille::capi::Bridge* bridge = nullptr;
-  lua_State* L = nullptr;  // not null: the arguments are its values 1 .. count, and results are pushed
+  lua_State* L = nullptr;  // not null: the arguments are values 1 .. count on its stack, and results are pushed there
   std::size_t count;
   std::shared_ptr<rille::capi::CallState> state;  // null: neither journaled nor suspended
   Has has = Has::nothing;
@@ -62,7 +63,7 @@ struct rille_call {
     rille::Value data;  // of a journaled call
     rille::Error error;
     std::vector<std::string> texts;  // JSON texts that the host function has read; it borrows them until it returns
-    std::vector<rille::MemoryHeld> held;  // of `texts`
+    std::vector<rille::MemoryHeld> held;  // counts `texts`
   };
   std::unique_ptr<Seldom> seldom;
 
@@ -76,7 +77,7 @@ struct rille_call {
     if (!seldom) seldom = std::make_unique<Seldom>();
     return *seldom;
   }
-  const std::shared_ptr<rille::MemoryUse>& memory() const;  // of the run; may be null
+  const std::shared_ptr<rille::MemoryUse>& memory() const;  // the run's memory limit; may be null
   rille::capi::Loan& lender();
   void end_loan();
 };

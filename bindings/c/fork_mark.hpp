@@ -1,5 +1,5 @@
-// Whether this process is a fork of the one that made the mark. getpid is a system call; a page that the kernel clears
-// in a forked child (madvise(2), MADV_WIPEONFORK) is read in a nanosecond. Any thread.
+// Tells whether this process is a forked child of the process that made the mark. getpid would be a system call;
+// reading a page that the kernel clears in a forked child (madvise(2), MADV_WIPEONFORK) takes a nanosecond. Any thread.
 #pragma once
 
 #include <sys/mman.h>
@@ -27,7 +27,7 @@ class ForkMark {
 
  private:
   static constexpr std::size_t page_bytes = 4096;
-  volatile char* mark_ = nullptr;  // null: the kernel knows no such pages
+  volatile char* mark_ = nullptr;  // null: the kernel does not support MADV_WIPEONFORK
   pid_t pid_ = getpid();
 };
 

@@ -11,7 +11,7 @@ using namespace rille::host;
 
 namespace {
 
-// Walks a value of the host program: checks it, and knows the place of what it refuses.
+// Walks a value of the host program, checks it, and names the position of a refused value in the error.
 class Walk {
  public:
   explicit Walk(const Place& place) : place_(place) {}
@@ -19,7 +19,7 @@ class Walk {
   Error refuse(const std::string& why, std::string hint = {}) const {
     return make_error(ErrorKind::invalid, place_.text() + text_of(path_) + " " + why, std::move(hint));
   }
-  // Counts the value, and checks what does not depend on what becomes of it.
+  // Counts the value, and makes the checks that are the same for every use of it.
   Result<> enter(const rille_value& v) {
     if (++count_ > values_max)
       return refuse(fmt::format("holds more than {} values", values_max), "keep large data in buffers or tensors");

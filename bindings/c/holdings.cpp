@@ -15,7 +15,7 @@ std::shared_ptr<host::Memory> Holdings::wrap(void* data, std::size_t size, rille
   return std::make_shared<host::Memory>(data, size, std::move(give_back));
 }
 
-// Only queues: the last user may be Lua's garbage collector, or a thread that computes.
+// Only queues the callback, because the last user may be Lua's garbage collector or a computing thread.
 void Holdings::due(Due one) {
   std::unique_lock lock(mutex_);
   if (ended_) {
@@ -24,7 +24,7 @@ void Holdings::due(Due one) {
   }
   due_.push_back(one);
   any_due_.store(true);
-  const bool first = due_.size() == 1;  // else the loop has been woken
+  const bool first = due_.size() == 1;  // otherwise the loop has been woken already
   lock.unlock();
   std::lock_guard gate(gate_->mutex);
   if (first && gate_->loop) gate_->loop->post_from_thread([self = shared_from_this()] { self->release_due(); });
@@ -209,7 +209,7 @@ void rille_handle_drop(rille_runtime* rt, rille_handle handle) {
   try {
     std::optional<Held> last = rt->holdings->drop(handle);
     if (!last || !last->tensor || rt->owner.load() == std::this_thread::get_id()) return;
-    // a tensor of a script belongs to the runtime's thread
+    // only the runtime's thread may destroy a tensor of a script
     rt->loop->post_from_thread([held = std::make_shared<Held>(std::move(*last))] {});
   } catch (const std::exception&) {}
 }

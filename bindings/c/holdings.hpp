@@ -1,4 +1,4 @@
-// What the host program and the scripts of a runtime hold of each other: buffers and tensors, functions of scripts, and
+// Objects shared between the host program and the scripts of a runtime: buffers and tensors, functions of scripts, and
 // release callbacks that are due. Handles and due releases: any thread. Functions: the runtime's thread.
 #pragma once
 
@@ -20,7 +20,7 @@ namespace rille::capi {
 class Bridge;
 struct Gate;
 
-// Values behind numbers. A number is given out once: the upper half counts how often its place has been used.
+// Values by number. A number is used once: its lower half is a slot, its upper half counts how often the slot was used.
 template <class T>
 class Slots {
  public:
@@ -45,7 +45,7 @@ class Slots {
     if (slot) ++slot->holders;
     return slot != nullptr;
   }
-  std::optional<T> drop(std::uint64_t number) {  // gives the value back if that was its last holder
+  std::optional<T> drop(std::uint64_t number) {  // returns the value when its last holder drops it
     Slot* slot = valid(number);
     if (!slot || --slot->holders) return {};
     ++slot->use;
@@ -79,35 +79,36 @@ class Slots {
   std::vector<std::uint32_t> free_;
 };
 
-// A buffer, a tensor in memory of the host program (memory and dtype), or a tensor of a script (tensor).
+// A buffer, a tensor in the host program's memory (memory and dtype), or a tensor of a script (tensor).
 struct Held {
   std::shared_ptr<host::Memory> memory;
   std::optional<DType> dtype;
   kernels::Dims shape;
   tensor::Tensor tensor;
-  tensor::Tensor whole;                          // what was viewed: row-major
-  std::shared_ptr<std::vector<std::byte>> copy;  // what was viewed, of a tensor on a GPU
+  tensor::Tensor whole;                          // set by a view: the tensor in row-major order
+  std::shared_ptr<std::vector<std::byte>> copy;  // set by a view of a tensor on a GPU: its values in host memory
 };
 
 struct ScriptFunction {
   Bridge* bridge = nullptr;  // null: the script has been freed, or the run has ended
-  int ref = 0;               // in the registry of its Lua state
+  int ref = 0;               // reference in the registry of its Lua state
 };
 
 class Holdings : public std::enable_shared_from_this<Holdings> {
  public:
   explicit Holdings(std::shared_ptr<Gate> gate) : gate_(std::move(gate)) {}
 
-  // The memory's last user, on any thread, makes `release` due.
+  // When the last user of the memory ends, on any thread, `release` becomes due.
   std::shared_ptr<host::Memory> wrap(void* data, std::size_t size, rille_release_function release, void* payload);
-  void release_due();  // calls what is due. On the runtime's thread, outside of Lua
-  void end();          // the runtime has ended: calls what is due; from now on the last user calls
+  void release_due();  // calls the due callbacks. On the runtime's thread, outside of Lua
+  // the runtime has ended: calls the due callbacks; later ones are called by the memory's last user
+  void end();
 
   std::uint64_t add(Held held);
-  Result<Held> find(rille_handle handle);  // a copy; `state`: no longer valid
+  Result<Held> find(rille_handle handle);  // returns a copy; `state`: the handle is no longer valid
   Result<> hold(rille_handle handle);
   std::optional<Held> drop(rille_handle handle);
-  // Keeps what a view has made, as long as the handle.
+  // Keeps the tensor or copy that a view has made until the handle is dropped.
   void keep_view(rille_handle handle, tensor::Tensor whole, std::shared_ptr<std::vector<std::byte>> copy);
 
   Result<ScriptFunction*> function(rille_script_function number);
@@ -122,7 +123,7 @@ class Holdings : public std::enable_shared_from_this<Holdings> {
   void due(Due one);
 
   std::shared_ptr<Gate> gate_;
-  std::mutex mutex_;  // guards what follows
+  std::mutex mutex_;  // guards the members below
   Slots<Held> handles_;
   std::vector<Due> due_;
   std::atomic<bool> any_due_{false};  // read without the mutex, at each call

@@ -101,11 +101,11 @@ struct rille_runtime {
   std::shared_ptr<rille::host::Watchdog> watchdog = rille::host::Watchdog::of_process();  // keeps its thread
   uv_async_t* wake = nullptr;  // wakes the loop for an interrupt; closed at the end, then freed by the loop
   std::unique_ptr<rille::Loop> loop;
-  std::shared_ptr<rille::host::Turn> turn;  // of all runs and their child runs
+  std::shared_ptr<rille::host::Turn> turn;  // shared by all runs and their child runs
   std::unique_ptr<rille::engine::Engine> engine;
   rille::capi::Modules modules;
   std::vector<std::shared_ptr<rille_run>> runs;  // active runs, and ended runs that the host program has not freed
-  std::vector<std::shared_ptr<rille_script>> scripts;  // also freed ones whose calls still clean up
+  std::vector<std::shared_ptr<rille_script>> scripts;  // also freed scripts whose calls still clean up
 
   void take_interrupt();
   int running() const;
@@ -133,7 +133,7 @@ struct rille_run : std::enable_shared_from_this<rille_run> {
   std::unique_ptr<rille::host::LuaHost> host;
   rille::FunctionRef main = 0;
   std::shared_ptr<rille::host::Spending> spent = std::make_shared<rille::host::Spending>();  // with its child runs
-  std::shared_ptr<rille::MemoryUse> memory;  // with its child runs, as `disk`; null: no limit
+  std::shared_ptr<rille::MemoryUse> memory;  // shared with its child runs, as `disk`; null: no limit
   std::shared_ptr<rille::DiskUse> disk;
   rille::MemoryHeld result_held;  // counts `result`
   std::unique_ptr<rille::Timer> wall, cleanup;
@@ -145,7 +145,7 @@ struct rille_run : std::enable_shared_from_this<rille_run> {
 
   void cancel(rille::Error reason);
   void stop(rille::Error reason);  // cancels a run in any state
-  bool can_resume() const;         // if it is suspended now: its journal has its record and outlives the runtime
+  bool can_resume() const;         // if it were suspended now: it is recorded in a journal that outlives the runtime
   void finish(rille::Result<rille::Value> outcome);
   void settle();  // called after the script's last stack frame has ended: frees the script, notifies the host program
   void close();   // destroys first `host`, then `run`
@@ -159,16 +159,16 @@ enum class Call { plain, turns };
 Result<> check_call(const rille_runtime* runtime, Call kind = Call::plain);
 Error null_argument(const char* function, const char* what);
 
-// A run with its options checked, its Lua state, and its script compiled, not yet known to the runtime. A rille_script
-// has one that is never started.
+// A run with checked options, a Lua state and a compiled script; the runtime does not know it yet. A rille_script has
+// such a run, which is never started.
 Result<std::shared_ptr<rille_run>> prepare_source(rille_runtime* runtime, const char* name, std::string source,
                                                   const rille_run_options* options);
 Result<std::shared_ptr<rille_run>> prepare_file(rille_runtime* runtime, const char* path,
                                                 const rille_run_options* options);
 engine::RunHooks hooks(rille_run* run);  // reports to the callbacks in its options
 
-// Marks the runtime's loop as turning while the Turning object exists. Lua gives way after budget_ms; -1: from time to
-// time, so that timers and other runs get their turn.
+// Marks the runtime's loop as turning while the object exists. Lua gives way after budget_ms; -1: it gives way
+// regularly, so that timers and other runs get their turn.
 class Turning {
  public:
   Turning(rille_runtime& runtime, std::int64_t budget_ms) : runtime_(runtime) {

@@ -1,4 +1,4 @@
-// Values of scripts as rille_values: what they point to is lent to the host program.
+// Values of scripts as rille_values; bytes, tables and handles in them are lent to the host program.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -44,7 +44,7 @@ std::string text_of(const std::vector<Step>& path) {
   return out;
 }
 
-// Raises in Lua. Positions are absolute.
+// Raises in Lua. Stack indices are absolute.
 class Lender {
  public:
   Lender(lua_State* L, Bridge& bridge, Loan& loan, const Place& place)
@@ -93,7 +93,7 @@ class Lender {
   }
   [[noreturn]] void refuse_number() { refuse("holds too many values", "keep large data in buffers or tensors"); }
 
-  // Holdings keep the place of each for the next call, so there are not many.
+  // Holdings keep a slot for each of them, also after the call, so their number is limited.
   void count_lent() {
     if (loan_.functions.size() + loan_.handles.size() == lent_max)
       refuse(fmt::format("is beyond the {} functions, tensors and buffers of one call", lent_max),
@@ -111,7 +111,7 @@ class Lender {
   rille_value text(int index) {
     std::size_t size = 0;
     const char* data = lua_tolstring(L_, index, &size);
-    if (path_.empty()) return of_bytes(data, size);  // it is on the stack as long as the loan lasts
+    if (path_.empty()) return of_bytes(data, size);  // stays on the stack as long as the loan lasts
     if (size <= copied_bytes_max) return of_bytes(loan_.arena.text(data, size), size);
     if (loan_.anchor == LUA_NOREF) {
       lua_newtable(L_);
@@ -231,7 +231,7 @@ class Lender {
   const Place& place_;
   std::vector<Step>& path_;
   std::vector<const void*>& open_;
-  std::vector<rille_field>& fields_;  // of the tables that are being read
+  std::vector<rille_field>& fields_;  // fields of the tables that are being read
   std::size_t values_left_ = values_max;
 };
 

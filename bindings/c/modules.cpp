@@ -18,7 +18,7 @@ namespace {
 
 using namespace rille::host;
 
-constexpr std::size_t copies = 2;  // of a journaled call's arguments: for the function, and for the journal
+constexpr std::size_t copies = 2;  // a journaled call's arguments are copied for the function and for the journal
 
 Result<std::shared_ptr<CallState>> read_call(lua_State* L, const HostFunction& f, Bridge& bridge) {
   LuaHost& host = bridge.host();
@@ -40,10 +40,10 @@ Result<std::shared_ptr<CallState>> read_call(lua_State* L, const HostFunction& f
   return call;
 }
 
-char key_waits;  // its address, as light userdata, says that the call waits: see calls_shim
+char key_waits;  // its address, as light userdata, is the result that means "the call waits" (calls_shim)
 
-// Host functions are wrapped in this, which costs less than the shim of set_async: one result, no flag before it. The
-// chunk's name keeps interrupts out between the call and the wait.
+// The wrapper of host functions. It is faster than the shim of set_async: one result, without a flag before it. Its
+// chunk name prevents interrupts between the call and the wait.
 const char* const calls_shim = R"lua(
 local waits, wait, unpack_result = ...
 return function(call)
@@ -61,8 +61,7 @@ int say_waits(lua_State* L, Bridge& bridge, std::shared_ptr<CallState> call) {
   return 1;
 }
 
-// Waits for the call that has just been made: of a RILLE_STEP in a journaled run, or of a function that has suspended
-// it.
+// Waits for the call just made: a RILLE_STEP in a journaled run, or a function that has suspended its call.
 int wait_for_call(lua_State* L) {
   Bridge& bridge = *static_cast<Bridge*>(lua_touserdata(L, lua_upvalueindex(1)));
   LuaHost& host = bridge.host();

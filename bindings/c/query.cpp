@@ -49,7 +49,7 @@ Async<> release(rille_runtime* rt, std::vector<std::string> ids) {
   co_return success();
 }
 
-// The rows of a run under open rules may still be on their way to the disk.
+// Rows of a run under open rules may not be on the disk yet.
 Async<> remove_written(rille_runtime* rt, std::string id) {
   store::Journal::Write nothing = [](store::Db&) -> Result<> { return {}; };
   RILLE_CO_CHECK(co_await rt->engine->journal().commit(std::move(nothing)));

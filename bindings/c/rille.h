@@ -160,7 +160,7 @@ typedef struct rille_run_options {
   /* Limits. Each failure names its limit: rille_error_code is the member's name, but for spend and leases.
      0: none. Under a limit of time (slice, wall, cpu) Lua is not compiled to machine code, and a run that exceeds one
      ends with its error even if the script catches it. Child runs count with the run that starts them. */
-  int64_t memory_bytes;         /* of Lua, tensors on the CPU, results on their way to the journal, fibers: `memory` */
+  int64_t memory_bytes;         /* of Lua, tensors on the CPU, results and arguments on their way, fibers: `memory` */
   int64_t slice_ms;             /* of Lua without waiting: `timeout` */
   int64_t wall_ms;              /* of the whole run, counted anew on resume: `timeout` */
   int64_t spend_micros;         /* in millionths of a dollar; -1: none. rille.budget can only lower it: `budget` */
@@ -303,7 +303,7 @@ typedef uint64_t rille_script_function; /* a function of a script; 0: none */
 
 typedef enum rille_value_kind {
   RILLE_VALUE_NIL, RILLE_VALUE_BOOL,
-  RILLE_VALUE_NUMBER,  /* what a script's numbers arrive as */
+  RILLE_VALUE_NUMBER,  /* the kind of all numbers that a script passes */
   RILLE_VALUE_INTEGER, /* only given, never received: becomes a number of the script */
   RILLE_VALUE_BYTES,   /* a Lua string: any bytes. Received ones end in a zero, which size does not count */
   RILLE_VALUE_TABLE, RILLE_VALUE_HANDLE, RILLE_VALUE_FUNCTION
@@ -391,8 +391,8 @@ RILLE_API void rille_handle_drop(rille_runtime *runtime, rille_handle handle); /
 
 typedef struct rille_script rille_script;
 
-/* Compiles the text and runs it once, which must not wait. options: as of a run; args_json is rille.args.
-   Errors: invalid (syntax), or what the script raises. The script is owned: rille_script_free. */
+/* Compiles the text and runs it once; the text must not wait. options: as for a run; args_json is rille.args.
+   Errors: invalid (syntax), or the error that the script raises. The script is owned: rille_script_free. */
 RILLE_API rille_error *rille_script_load(rille_runtime *runtime, const char *name, const char *source, size_t length,
                                          const rille_run_options *options, rille_script **script);
 RILLE_API rille_error *rille_script_load_file(rille_runtime *runtime, const char *path,

@@ -105,7 +105,7 @@ struct RunOptions {
 
 namespace detail {
 
-// What the callbacks of one run or script need. The runtime keeps it while the run is active or has a handle.
+// The callbacks of one run or script. The runtime keeps them while the run is active or has a handle.
 struct Wiring {
   RunOptions options;
   std::function<void()> done;
@@ -315,7 +315,7 @@ class Runtime {
   struct Kept {
     Options options;
     std::mutex mutex;
-    std::list<Posted> posted;  // what the runtime has not run when it is destroyed goes with it
+    std::list<Posted> posted;  // entries that the runtime has not run are freed with it
 
     Posted* add(std::function<void()> work) {
       const std::lock_guard<std::mutex> lock(mutex);
@@ -339,7 +339,7 @@ class Runtime {
   }
 
   std::shared_ptr<detail::Wiring> wired(RunOptions options) {
-    auto& runs = kept_->runs;  // those that nothing needs any more go
+    auto& runs = kept_->runs;  // removes the entries that no run and no handle uses any more
     runs.erase(std::remove_if(runs.begin(), runs.end(), [](const auto& w) { return w->ended && !w->held; }),
                runs.end());
     return runs.emplace_back(std::make_shared<detail::Wiring>(detail::Wiring{std::move(options), {}}));

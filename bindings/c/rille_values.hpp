@@ -17,7 +17,7 @@
 #include <vector>
 
 namespace rille {
-inline namespace cpp {  // so that no name is one of the library's own, where it is linked statically
+inline namespace cpp {  // so that no name collides with the library's own if it is linked statically
 
 class Error : public std::exception {
  public:
@@ -36,7 +36,7 @@ class Error : public std::exception {
   std::string json() const { return rille_error_to_json(error_.get()); }
   const rille_error* get() const { return error_.get(); }
 
-  // An error of its own with kind, message and hint of a borrowed one.
+  // An owned error with the kind, message and hint of a borrowed one.
   static Error copy_of(const rille_error* error) {
     return Error(rille_error_kind(error), rille_error_message(error), rille_error_hint(error));
   }
@@ -96,7 +96,7 @@ class Memory {
     check(error);
     return Memory(runtime, handle);
   }
-  // A handle that was borrowed: held until the last copy of this object is gone.
+  // Holds a borrowed handle until the last copy of this object is destroyed.
   static Memory held(rille_runtime* runtime, rille_handle handle) {
     check(rille_handle_hold(runtime, handle));
     return Memory(runtime, handle);
@@ -104,7 +104,7 @@ class Memory {
 
   explicit operator bool() const { return shared_ != nullptr; }
   rille_handle handle() const { return shared_ ? shared_->handle : 0; }
-  // Where the bytes are, their number, and of a tensor dtype and shape; computes a tensor first.
+  // Address, size, and for a tensor its dtype and shape; computes a tensor first.
   rille_view view() const {
     rille_view view{};
     view.struct_size = sizeof view;
@@ -131,11 +131,11 @@ class Memory {
   std::shared_ptr<Shared> shared_;
 };
 
-// A function of a script. Copies are the same function; it is dropped with the last.
+// A function of a script. Copies share one function, which the last copy drops.
 class Function {
  public:
   Function() = default;
-  // `keep` lives as long as this function: its script.
+  // `keep` (the function's script) lives as long as this function.
   Function(rille_runtime* runtime, rille_script_function owned, std::shared_ptr<void> keep = {})
       : shared_(new Shared{runtime, owned, std::move(keep)}) {}
   static Function held(rille_runtime* runtime, rille_script_function function) {
@@ -145,13 +145,13 @@ class Function {
   explicit operator bool() const { return shared_ != nullptr; }
   rille_script_function get() const { return shared_ ? shared_->function : 0; }
 
-  // Calls it and waits for its end; it must not wait itself. Returns its first result.
+  // Calls the function and waits for its end; the function itself cannot wait. Returns its first result.
   template <class... Arguments>
   Value operator()(Arguments&&... arguments) const;
-  // As many results as asked for.
+  // Returns `results` values.
   List call(const List& arguments, std::size_t results) const;
-  // Calls it in a fiber of its own, which may wait; `done` is called in the turn in which it has ended, with an empty
-  // pointer or the error. Returns the number for Script::cancel.
+  // Calls the function in a fiber of its own, which may wait. `done` is called in the turn in which the fiber has
+  // ended, with a null pointer or the error. Returns the number for Script::cancel.
   std::uint64_t begin(const List& arguments, std::function<void(std::exception_ptr, List)> done) const;
 
  private:
@@ -199,9 +199,9 @@ class Value {
   const Value& operator[](std::size_t index) const;        // counts from 0; nil beyond the end
   const Value& operator[](const std::string& name) const;  // nil if there is no such field
 
-  // From a borrowed value: bytes are copied, handles and functions held.
+  // Copies a borrowed value: bytes are copied, handles and functions held.
   static Value from(rille_runtime* runtime, const rille_value& value);
-  // Borrowed values point into this object and into `space`, which outlive them.
+  // The result borrows from this object and from `space`, which must outlive it.
   struct Space {
     std::deque<std::vector<rille_value>> items;
     std::deque<std::vector<rille_field>> fields;

@@ -84,7 +84,7 @@ void turn_until(rille_runtime& rt, std::int64_t limit_ms, const std::function<bo
   rt.loop->run_until([&] { return late || done(); });
 }
 
-// What rille_shutdown must report, before abandon().
+// The error that rille_shutdown returns; called before abandon().
 Error not_ended(const rille_runtime& rt, std::int64_t deadline_ms) {
   std::string suspended, ended;
   for (const auto& run : rt.runs) {

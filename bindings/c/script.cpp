@@ -1,4 +1,4 @@
-// Loading scripts, finding their functions, and calling them at once.
+// Loads scripts, finds their functions, and calls functions that do not wait.
 #include "bindings/c/script.hpp"
 
 #include <fmt/format.h>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t scripts_max = 1000;
 
-// The body of a call's fiber keeps what its function returns, and never fails. The chunk's name keeps interrupts out.
+// The body of a call's fiber stores the results of its function, and never fails. Its chunk name prevents interrupts.
 const char* const calls_source = R"lua(
 local core, answers = ...
 local scope, trace, xpcall, select, unpack = core.words.scope, core.flow.trace, core.xpcall, select, unpack
@@ -70,7 +70,7 @@ Result<> open(rille_script& s) {
   return {};
 }
 
-// Runs the script's text, and keeps what it returns.
+// Runs the script's text and keeps the value that it returns.
 Result<> run_chunk(rille_script& s) {
   int ref = LUA_NOREF;
   RILLE_CHECK(protect(s.host().lua(), [&](lua_State* L) {
@@ -106,7 +106,7 @@ Result<> load(Result<std::shared_ptr<rille_run>> prepared, rille_script** out) {
   return {};
 }
 
-// Pushes the value at a path such as "rules.check". Raw: no code of the script runs.
+// Pushes the value at a path such as "rules.check". Reads tables without metamethods, so no code of the script runs.
 void push_named(lua_State* L, const rille_script& s, std::string_view name) {
   lua_rawgeti(L, LUA_REGISTRYINDEX, s.result);
   bool first = true;

@@ -9,7 +9,7 @@
 
 namespace rille::capi {
 
-// A coroutine that begins at once and is destroyed with its owner.
+// A coroutine that starts at once and is destroyed with its owner.
 class Execution {
  public:
   struct promise_type {
@@ -34,7 +34,7 @@ class Execution {
   std::coroutine_handle<promise_type> handle_;
 };
 
-// A call that rille_script_begin began.
+// A call begun by rille_script_begin.
 struct ActiveCall {
   std::uint64_t number = 0;
   FiberId fiber = 0;
@@ -49,13 +49,15 @@ struct ActiveCall {
 struct rille_script : std::enable_shared_from_this<rille_script> {
   rille_runtime* runtime = nullptr;
   std::shared_ptr<rille_run> parts;             // options, Lua state, engine run
-  std::shared_ptr<rille::host::Budget> budget;  // of rille_script_call
-  int result = LUA_NOREF;                       // what the script returned
-  int answers = LUA_NOREF;                      // table: number of a call -> what its function returned
-  int begin = LUA_NOREF;                        // the Lua function that makes the body of a call's fiber
+  std::shared_ptr<rille::host::Budget> budget;  // for rille_script_call
+  int result = LUA_NOREF;                       // registry reference of the value that the script returned
+  // registry reference of a table: number of a call -> the results of its function
+  int answers = LUA_NOREF;
+  // registry reference of the Lua function that makes the body of a call's fiber
+  int begin = LUA_NOREF;
   std::map<std::uint64_t, std::unique_ptr<rille::capi::ActiveCall>> calls;
   std::map<std::uint64_t, rille::capi::Execution> watches;  // wait for the ends of the calls' fibers
-  std::unique_ptr<rille::Timer> cleanup;                    // of a freed script
+  std::unique_ptr<rille::Timer> cleanup;                    // limits the cleanup of a freed script
   std::uint64_t calls_begun = 0;
   bool freed = false, ended = false;  // ended: the main fiber no longer rests
   bool ends_later = false;            // freed while fibers clean up; counted in runtime->pending
@@ -64,7 +66,7 @@ struct rille_script : std::enable_shared_from_this<rille_script> {
   rille::host::LuaHost& host() const { return *parts->host; }
   rille::capi::Bridge& bridge() const { return *parts->bridge; }
   void interrupt(const rille::Error& why);               // ends all calls
-  void finish(std::uint64_t call, rille::Result<> how);  // tells the host program
-  void free();   // or, inside a call of the script or while fibers clean up, soon
-  void close();  // at once
+  void finish(std::uint64_t call, rille::Result<> how);  // reports the end of a call to the host program
+  void free();   // inside a call of the script or while fibers clean up, it is freed soon after
+  void close();  // frees at once
 };

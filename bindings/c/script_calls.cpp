@@ -1,4 +1,4 @@
-// Calls that may wait, and the end of scripts.
+// Calls that may wait, and freeing scripts.
 #include <fmt/format.h>
 
 #include "bindings/c/script.hpp"
@@ -12,7 +12,8 @@ using namespace rille::host;
 namespace {
 
 constexpr std::size_t calls_max = 10'000;
-constexpr std::int64_t cleanup_of_call_ms = 200;  // that cleanup may wait after wall_ms, at least, or after the free
+// least time in which cleanup may wait, after wall_ms or after the script is freed
+constexpr std::int64_t cleanup_of_call_ms = 200;
 
 // Tells the host program when the call's fiber has ended.
 Execution watch(rille_script* s, std::uint64_t call, FiberId fiber) {
@@ -34,7 +35,7 @@ void watch_wall(rille_script& s, ActiveCall& call) {
   });
 }
 
-// The body of the fiber: a Lua function with the arguments in it.
+// The body of the fiber: a Lua function that holds the call's arguments.
 Result<FunctionRef> make_body(rille_script& s, int ref, std::uint64_t number, const rille_value* arguments,
                               std::size_t count) {
   FunctionRef body = 0;
@@ -77,7 +78,7 @@ Result<> begin_call(rille_script& s, int ref, const rille_value* arguments, std:
   return {};
 }
 
-// What the call's function returned or raised.
+// The results or the error of the call's function.
 Result<std::vector<rille_value>> take_answer(rille_script& s, std::uint64_t number, Loan& loan) {
   std::vector<rille_value> values;
   std::optional<Error> failure;
@@ -89,7 +90,7 @@ Result<std::vector<rille_value>> take_answer(rille_script& s, std::uint64_t numb
     found = true;
     lua_pushnil(L);
     lua_rawseti(L, 1, static_cast<int>(number));
-    // What the loan lends is anchored by the answer.
+    // The answer anchors the values that the loan lends.
     lua_newtable(L);
     lua_pushvalue(L, 2);
     lua_rawseti(L, -2, 1);
@@ -128,7 +129,7 @@ void rille_script::finish(std::uint64_t number, Result<> how) {
   std::unique_ptr<Loan> loan = bridge().new_loan();
   Result<std::vector<rille_value>> values = take_answer(*this, number, *loan);
   if (!how) values = std::move(how).error();
-  if (call->budget->over) {  // the call ends with it, whatever the script made of it
+  if (call->budget->over) {  // the call fails with this error even if the script caught it
     Error over = *call->budget->over;
     if (over.traceback.empty() && !values) over.traceback = values.error().traceback;
     values = std::move(over);

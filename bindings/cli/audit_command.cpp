@@ -25,7 +25,7 @@ std::optional<Error> verdict(const store::Trail& trail, const std::string& kept)
   };
   if (trail.broken)
     return wrong(fmt::format("the audit trail is broken at row {}", *trail.broken),
-                 "that row, or one before it, was altered, removed or put in; compare with a copy of the journal");
+                 "that row, or one before it, was altered, removed or inserted; compare with a copy of the journal");
   if (!kept.empty() && !trail.met)
     return wrong(fmt::format("no row of the audit trail has the hash {}", kept),
                  "rows were removed at the trail's end, or this is an older or a different journal");

@@ -18,7 +18,8 @@ Value::Array checks_value(const std::vector<Check>& checks);
 // `costs` text goes on a line below its row.
 std::string checks_table(const Terminal& terminal, const std::vector<Check>& checks, const std::string& last);
 
-// Adds a row about the release keys, and in a bundle one about its files and signature. In doctor_bundle.cpp.
+// Adds a row about the release keys and, if the command runs from a bundle, a row about its files and signature. In
+// doctor_bundle.cpp.
 void add_bundle(std::vector<Check>& checks);
 
 // Runs `rille doctor --provider NAME`. `name`: a provider, or "all" for all configured ones. In doctor_provider.cpp.

@@ -1,4 +1,4 @@
-// The rows of `rille doctor` about the bundle that the command was started from, and about release keys.
+// The rows of `rille doctor` about the bundle from which the command was started, and about release keys.
 #include <fmt/format.h>
 
 #include "bindings/cli/doctor.hpp"
@@ -33,8 +33,10 @@ void add_bundle(std::vector<Check>& checks) {
     checks.push_back(bundle_row(folder, keys ? *keys : std::vector<agent::ReleaseKey>()));
   if (!keys) checks.push_back({"release keys", "missing", keys.error().message, keys.error().hint});
   else if (keys->empty())
-    checks.push_back({"release keys", "ok", "none: machines get bundles without a signature", ""});
-  else checks.push_back({"release keys", "ok", agent::ids_of(*keys) + ": machines get what one of them signed", ""});
+    checks.push_back({"release keys", "ok", "none: bundles are sent to machines without checking a signature", ""});
+  else
+    checks.push_back(
+        {"release keys", "ok", agent::ids_of(*keys) + ": only bundles signed by one of them are sent to machines", ""});
 }
 
 }  // namespace rille::cli

@@ -128,7 +128,7 @@ void check_dead_man(Live& live, const Value& told) {
   const bool knows = ends_us > now_us, own_timer = who == DeadMan::guest && live.from.name() != "local";
   std::string found = knows ? "the machine knows its end: " + format_utc(ends_us) : "the machine does not know its end";
   if (own_timer) found += told.boolean("timer") ? ", and has a timer for it" : ", and has no timer for it";
-  if (who == DeadMan::provider) found = "the provider was told the end in the create call";
+  if (who == DeadMan::provider) found = "the create call set the machine's end at the provider";
   if (who == DeadMan::none) found += "; but only this installation enforces the ttl";
   live.step("dead man", who == DeadMan::provider || (knows && (!own_timer || told.boolean("timer"))), found);
 }

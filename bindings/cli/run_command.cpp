@@ -254,7 +254,7 @@ struct RunCommand final : Command {
     o.option("FILE", arguments.file, "the script").required();
     o.option("--tag", arguments.tag, "the budget that the run counts against, see `rille budget`");
     o.option("--deadline", arguments.deadline, "cancel the run after this time, e.g. 2h");
-    o.option("--grant", arguments.grants, "grant only this, and what other --grant name: read=DIR, network=HOST, ..")
+    o.option("--grant", arguments.grants, "grant only what the --grant options name: read=DIR, network=HOST, ..")
         .one_each();
     o.script_words(ScriptWords::after_file, arguments.script_arguments);
   }

@@ -1,4 +1,4 @@
-// What several commands do with runs: find, start, resume and release them.
+// Operations on runs that several commands share: find, start, resume and release.
 #pragma once
 
 #include <optional>
@@ -17,9 +17,10 @@ struct RunArguments {
   std::string file;                 // the script's path; "" for -e
   std::optional<std::string> code;  // the argument of -e
   std::vector<std::string> script_arguments;
-  std::string tag;                  // the tag whose budget pays for the run
-  std::vector<std::string> grants;  // of --grant; none: as the file beside the script says, else everything
-  std::string deadline;             // time limit of the run, "2h"; "": none
+  std::string tag;  // the tag whose budget pays for the run
+  // words of --grant; empty: the file beside the script applies, or without one everything is granted
+  std::vector<std::string> grants;
+  std::string deadline;   // time limit of the run, "2h"; "": none
   std::string resume;     // id of the run to resume; together with `code`: a session that the code continues and ends
   std::string with;       // path of a file that replaces the pinned script of the run `resume`
   std::string fork_from;  // a step's key: a new run is forked from the run `resume` at that key
@@ -40,8 +41,8 @@ Exit print_script_help(App& app, const std::string& file);
 // Defined in rewrite_commands.cpp.
 Result<std::string> go_back(App& app, const RunArguments& arguments);
 
-// Releases the machines of a run whose process has ended: after a second Ctrl-C (see abandon()), or a dead session's.
-// Defined in release_commands.cpp.
+// Releases the machines of a run whose process has ended: after a second Ctrl-C (see abandon()), or after its process
+// died. Defined in release_commands.cpp.
 Exit abandon_run(App& app, const std::string& run);
 
 // Runs the REPL. `resume`: id of the session to continue; "": a new session. Defined in repl.cpp.

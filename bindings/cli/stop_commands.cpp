@@ -97,7 +97,7 @@ Exit CancelCommand::run(App& app) {
   if (app.engine->alive(row->id)) {
     if (Result<> sent = send(app, *row, SIGINT); !sent) return fail(app, sent.error());
     return told(app, *row, "cancelled",
-                fmt::format("run {} is told to end, and cleans up: rille logs -f {}", row->id, row->id));
+                fmt::format("run {} is asked to end, and cleans up: rille logs -f {}", row->id, row->id));
   }
   if (row->mode == "session")  // a session has no script that could be resumed for cleanup
     return abandon_run(app, row->id) == Exit::interrupted ? Exit::ok : Exit::cleanup_pending;

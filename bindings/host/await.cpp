@@ -29,7 +29,7 @@ std::string blocking_frame(lua_State* L) {
   return "a C function";
 }
 
-// Whether the host program's call runs in this coroutine (bindings/c/bridge.cpp).
+// Whether this coroutine runs a call of the host program (bindings/c/bridge.cpp).
 bool is_entry(lua_State* co) {
   if (!lua_checkstack(co, 4)) return false;
   get_registry(co, &key_parents);

@@ -59,8 +59,8 @@ enum class Waits {
 // `return end_await(L);`. The work may finish before end_await is called.
 Completion begin_await(lua_State* L, Waits waits = Waits::here);
 int end_await(lua_State* L);
-// For functions that find out later whether they have to wait: whether the fiber can be suspended at this point; and,
-// what begin_await does too, raise the reason if the fiber was cancelled.
+// For functions that find out late whether they have to wait. may_wait: an error if the fiber cannot be suspended at
+// this point. check_cancelled: raises the reason if the fiber was cancelled, as begin_await does.
 Result<> may_wait(lua_State* L);
 void check_cancelled(lua_State* L);
 // suspend yields from the coroutine. unpack_result is called by the shim with the yield's results: it returns the
@@ -143,8 +143,8 @@ int await(lua_State* L, Async<T> work, Push push, Waits waits = Waits::here) {
 
 // The coroutine that resumed `co` (by coroutine.resume or wrap); null if `co` is a fiber's main coroutine.
 lua_State* parent_coroutine(lua_State* co);
-// Counts the scopes and steps that a coroutine of the script is in: `by` 1 at the begin of one, -1 at its end.
-// Meanwhile it cannot yield: who resumes it next, if anybody does, could be another fiber, and the scope is this one's.
+// Counts the scopes and steps that a coroutine of the script is in: `by` 1 at the start of one, -1 at its end. While
+// the count is positive the coroutine cannot yield, because another fiber could resume it inside this fiber's scope.
 void hold_coroutine(lua_State* co, const Fiber& fiber, int by);
 
 // Sets field `name` of the table on top of the stack to the shim around `function`.

@@ -14,11 +14,11 @@ namespace rille::host {
 namespace {
 
 constexpr int bell_signal = SIGURG;
-// After so long without an answer the hook is set from outside after all: the program has blocked the signal or
+// If a ring stays unanswered this long, the ringing thread sets the hook itself: the program has blocked the signal or
 // replaced its handler.
 constexpr std::int64_t unanswered_ns = 200'000'000;
 
-// Read by the handler: no memory may be allocated for them then.
+// The signal handler reads these, so reading them must not allocate memory.
 constinit thread_local Bell::Here* volatile innermost __attribute__((tls_model("initial-exec"))) = nullptr;
 constinit thread_local pid_t this_thread __attribute__((tls_model("initial-exec"))) = 0;
 constinit thread_local volatile bool handling __attribute__((tls_model("initial-exec"))) = false;
@@ -32,7 +32,7 @@ pid_t own_thread() {
   return this_thread;
 }
 
-// A thread meets the bell for the first time.
+// Called when a thread uses a bell for the first time.
 void unblock() {
   sigset_t only;
   sigemptyset(&only);
@@ -43,7 +43,8 @@ void unblock() {
 }  // namespace
 
 void Bell::on_signal(int number, siginfo_t* info, void* context) {
-  if (handling) return;  // a handler of the program, which passes on to this one, is the one that was there before
+  // called again by the program's handler (handler_before), which passes the signal on to this one
+  if (handling) return;
   handling = true;
   const int kept = errno;
   for (Here* h = innermost; h; h = h->outer_) h->bell_.answer();
@@ -54,7 +55,7 @@ void Bell::on_signal(int number, siginfo_t* info, void* context) {
   handling = false;
 }
 
-// Once more for each Bell: the program may have set its own handler meanwhile.
+// Called for each Bell, because the program may have set its own handler in the meantime.
 void Bell::install() {
   static std::once_flag forks;
   std::call_once(forks, [] { ::pthread_atfork(nullptr, nullptr, [] { this_thread = 0; }); });
@@ -81,11 +82,11 @@ void Bell::restore() {
 Bell::Bell(lua_State* L, lua_Hook hook) : L_(L), hook_(hook) { install(); }
 Bell::~Bell() { restore(); }
 
-// Removes the hook first: then LuaJIT writes its tables anew, whatever it was doing when the signal came.
+// Removes the hook first, so that LuaJIT rewrites its tables whatever it was doing when the signal came.
 void Bell::answer() noexcept {
   do {
-    int nobody = 0;
-    if (!held_.compare_exchange_strong(nobody, 1)) return;  // who holds it answers
+    int unheld = 0;
+    if (!held_.compare_exchange_strong(unheld, 1)) return;  // the holder answers when it lets go
     while (rung_.exchange(false)) {
       lua_sethook(L_, nullptr, 0, 0);
       lua_sethook(L_, hook_, LUA_MASKCOUNT, 1);
@@ -102,10 +103,10 @@ void Bell::ring() noexcept {
   const bool again = rung_.exchange(true);
   if (!again) since_ns_.store(now);
   const pid_t to = thread_.load();
-  if (!to) return;  // who enters looks
+  if (!to) return;  // the next Here answers
   if (to == own_thread()) return answer();
 #ifdef __SANITIZE_THREAD__
-  answer();  // TSan holds signals back until the next call that it knows, and endless code makes none
+  answer();  // TSan delays signals until the next call that it intercepts, and an endless loop makes none
 #else
   if (again && now - since_ns_.load() > unanswered_ns) return answer();
   ::syscall(SYS_tgkill, ::getpid(), to, bell_signal);
@@ -116,9 +117,9 @@ Bell::Here::Here(Bell& bell) noexcept : bell_(bell), outer_(innermost), before_(
   if (!this_thread) unblock();
   std::atomic_signal_fence(std::memory_order_seq_cst);
   innermost = this;
-  bell_.since_ns_.store(INT64_MAX / 2);  // an earlier ring reached no thread
+  bell_.since_ns_.store(INT64_MAX / 2);  // an earlier ring had no thread to reach
   bell_.thread_.store(own_thread());
-  bell_.answer();  // what was rung before the store found no thread
+  bell_.answer();  // answers a ring that came before thread_ was set
 }
 
 Bell::Here::~Here() {

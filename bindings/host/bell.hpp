@@ -1,4 +1,4 @@
-// Bell: makes the thread that runs Lua code look at what other threads have asked for, by the debug hook.
+// Bell: makes the thread that runs Lua code handle requests of other threads, by the debug hook.
 //
 // Only that thread sets the hook. LuaJIT notes in the same byte which hooks are wanted and that one is running, and
 // changes it without a lock: a change by another thread can lose or restore the second note, after which a suspended
@@ -18,8 +18,8 @@ namespace rille::host {
 
 class Bell {
  public:
-  // The hook is set in the state of L, for the next instruction. The first one installs the signal's handler, the last
-  // restores what was there.
+  // The hook is set in the state of L, for the next instruction. The first Bell installs the signal handler, the last
+  // one restores the previous handler.
   Bell(lua_State* L, lua_Hook hook);
   ~Bell();
   Bell(const Bell&) = delete;
@@ -47,7 +47,7 @@ class Bell {
     friend class Bell;
     Bell& bell_;
     Here* const outer_;
-    const pid_t before_;  // the thread that the bell had
+    const pid_t before_;  // the bell's thread before this object
   };
 
  private:
@@ -59,10 +59,10 @@ class Bell {
 
   lua_State* const L_;
   const lua_Hook hook_;
-  std::atomic<pid_t> thread_{0};  // that runs the code; 0: none
+  std::atomic<pid_t> thread_{0};  // the thread that runs the code; 0: none
   std::atomic<bool> rung_{false};
-  std::atomic<int> held_{0};               // Quiets, and answers under way
-  std::atomic<std::int64_t> since_ns_{0};  // of the oldest ring without an answer
+  std::atomic<int> held_{0};               // number of Quiet objects and running answer() calls
+  std::atomic<std::int64_t> since_ns_{0};  // time of the oldest unanswered ring
 };
 
 }  // namespace rille::host

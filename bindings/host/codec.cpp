@@ -64,7 +64,7 @@ class Encoder {
     return static_cast<std::size_t>(std::max<std::int64_t>(0, use.room_bytes()));
   }
 
-  // What Lua holds may be garbage.
+  // Collects garbage, which may free enough of the run's memory limit.
   void collect() {
     collected_ = true;
     const auto& use = LuaHost::of(L_).options().memory;
@@ -73,7 +73,7 @@ class Encoder {
     bytes_left_ = room(*use) - std::min(room(*use), bytes_taken_);
   }
 
-  // One level of the path to the value that is encoded: its place in a list, or where its key is on Lua's stack.
+  // One level of the path to the value being encoded: an index in a list, or the stack index of the key.
   struct Step {
     std::size_t place;
     int key;
@@ -101,7 +101,7 @@ class Encoder {
       return refuse("contains a table that refers back to itself", "pass tables without such cycles");
     if (open_.size() >= nesting_max) return refuse(fmt::format("is nested deeper than {} tables", nesting_max), "");
     luaL_checkstack(L_, 6, "value");
-    LuaHost::of(L_).check(L_);  // each table: a long one of nil takes milliseconds to walk
+    LuaHost::of(L_).check(L_);  // once per table, since walking a long table of nils takes milliseconds
     open_.push_back(id);
     Result<Value> out = contents(t);
     open_.pop_back();

@@ -11,8 +11,8 @@
 
 namespace rille::host {
 
-// `what` begins the field's path in error messages, such as "the result" or "args".
-// *bytes, unless null: what the Value uses.
+// `what` begins the field's path in error messages, such as "the result" or "args". *bytes, unless null, receives the
+// memory that the Value uses.
 Result<Value> to_value(lua_State* L, int index, std::string_view what = "value", std::size_t* bytes = nullptr);
 void push_value(lua_State* L, const Value& value);
 void push_null(lua_State* L);  // pushes rille.null

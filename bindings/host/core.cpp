@@ -254,7 +254,8 @@ int core_is_error(lua_State* L) {
 
 // --- compiling and loading code
 
-// LuaJIT's compiler cannot give way, and may take 0.2 s for as much: a chain of `elseif` takes quadratic time.
+// Longer sources are refused under a time limit: LuaJIT's compiler cannot give way, and takes quadratic time for a
+// chain of `elseif` (0.2 s at this size).
 constexpr std::size_t timed_source_max = 128 << 10;
 
 int core_compile(lua_State* L) {

@@ -1,4 +1,4 @@
-// Calls from the host program into a Lua state: what the host program calls, and what limits it.
+// Calls from the host program into a Lua state, and their limits.
 #include "bindings/host/errors.hpp"
 #include "bindings/host/host.hpp"
 #include "bindings/host/keys.hpp"
@@ -20,7 +20,7 @@ std::shared_ptr<Budget> LuaHost::make_budget() {
 }
 
 void LuaHost::renew(Budget& b) {
-  // What the last call has asked of devices may still be computed, and counts for that call.
+  // Operations that the last call started on devices may still run; they count for that call.
   if (!b.work || b.work.use_count() > 1 || b.work->ends() > 0) {
     b.work = make_work();
     b.spent = std::make_shared<Spending>();
@@ -84,7 +84,7 @@ Entry::Entry(LuaHost& host, Budget* budget) : host_(host), outermost_(!host.curr
     f.random.reseed(host.run_fibers_->seed(1));
   }
   outer_ = std::exchange(host.current_, &f);
-  if (outer_) {  // its code gave way: the hook and the script's coroutines must not take ours for it
+  if (outer_) {  // its code gave way: the hook and the script's coroutines must not mistake this call's code for it
     outer_armed_ = std::exchange(host.armed_, 0);
     host.set_gives_way(false);
     host.set_hook();
@@ -103,7 +103,7 @@ Entry::~Entry() {
   host_.armed_ = outer_armed_;
   host_.set_gives_way(true);
   const Bell::Quiet quiet(*host_.bell_);
-  lua_sethook(host_.lua(), nullptr, 0, 0);  // go_on() sets it again
+  lua_sethook(host_.lua(), nullptr, 0, 0);  // go_on() sets the hook again
 }
 
 Error Entry::error(lua_State* from) {
@@ -115,7 +115,7 @@ Error Entry::error(lua_State* from) {
   lua_pop(L, 1);
   get_registry(L, &key_data);
   lua_rawgeti(L, -1, static_cast<int>(host_.current_->id));
-  if (lua_istable(L, -1)) {  // the trace is of this error only, and the next one may look the same
+  if (lua_istable(L, -1)) {  // the trace belongs to this error only, and the next error may have the same text
     lua_pushnil(L);
     lua_setfield(L, -2, "trace_error");
   }

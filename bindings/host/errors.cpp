@@ -94,10 +94,10 @@ namespace {
 
 constexpr std::size_t text_bytes_max = 16 << 10, name_bytes_max = 1 << 10, cause_text_bytes_max = 2 << 10;
 
-// A field of an error. Errors are copied, journaled and shown, outside of what is counted for the script: so their
-// texts have an end.
+// A field of an error. Errors are copied, journaled and shown outside of the script's memory limit, so their texts are
+// cut at a fixed size.
 std::string bounded(const char* text, std::size_t size, std::size_t most = text_bytes_max) {
-  if (size <= most + 64) return std::string(text, size);  // also one that was cut before
+  if (size <= most + 64) return std::string(text, size);  // also a text that was cut before
   return fmt::format("{}.. ({} bytes)", std::string_view(text, most), size);
 }
 

@@ -17,7 +17,7 @@ namespace {
 constexpr const char* own_folder = "rille.home";
 constexpr const char* kinds[] = {"read", "write", "env", "process", "network", "kernels", "providers", "all"};
 
-// Not followed: they lead to whatever the process has open.
+// These links are not followed: they lead to whatever file the process has open.
 bool is_standard_stream(std::string_view path) {
   return path == "/dev/stdin" || path == "/dev/stdout" || path == "/dev/stderr";
 }
@@ -121,7 +121,7 @@ Result<> Grants::set(const std::string& name, const Value& value, const std::str
 
 Result<Grants> Grants::parse(const Value& value, const std::string& folder) {
   Grants out;
-  const Value::Array* empty = value.as_array();  // what an empty Lua table is
+  const Value::Array* empty = value.as_array();  // an empty Lua table arrives as an empty list
   if (!value.as_object() && !(empty && empty->empty()))
     return make_error(ErrorKind::invalid, "grants are not an object", R"(write them as {"read": ["/data"]})");
   if (value.as_object())
@@ -184,7 +184,7 @@ Result<std::string> Grants::path(const List& list, const char* grant, const std:
     return real;
   }
   const std::string verb = &list == &read_ ? "reading" : "writing";
-  // Only of a link inside of what is granted may the script learn where it leads.
+  // The script may learn the target of a link only if the link itself is inside a granted folder.
   const std::string& meant = covers(list, shown) && !is_standard_stream(shown) ? real : shown;
   const std::string what =
       meant == shown ? fmt::format("{} {}", verb, shown) : fmt::format("{} {}, a link to {},", verb, shown, meant);
@@ -193,7 +193,7 @@ Result<std::string> Grants::path(const List& list, const char* grant, const std:
   return denied(what, grant, root);
 }
 
-// A tree is read and written as a whole: a link in it must not lead out of what is granted.
+// A folder is read and written as a whole, so no link in it may lead out of the granted folders.
 Result<> Grants::check_links(const List& list, const char* grant, const std::string& folder) const {
   std::error_code ec;
   if (!std::filesystem::is_directory(folder, ec)) return {};
@@ -228,7 +228,7 @@ Result<std::string> Grants::read_code(const std::string& name, const std::string
   return read(name);
 }
 
-// --- the rest
+// --- environment, processes, network and providers
 
 Result<> Grants::env(const std::string& name) const {
   if (env_.has(name)) return {};

@@ -33,15 +33,15 @@ class Grants {
   bool names_home() const;
   void set_home(const std::string& folder);
 
-  // What a path names. tree: a folder with all that is in it; links inside are checked, too. entry: the name itself,
-  // which is not followed if it is a link.
+  // How a path is meant. file: the file. tree: a folder with everything below it; links inside are checked, too. entry:
+  // the name itself, which is not followed if it is a link.
   enum class Names { file, tree, entry };
   // Give the path to open: the same if everything may be read (written), else without links.
   Result<std::string> read(const std::string& path, Names names = Names::file) const;
   Result<std::string> write(const std::string& path, Names names = Names::file) const;
   // For fopen: reads with "r", writes with "w" and "a", both with "+".
   Result<std::string> open(const std::string& path, std::string_view mode) const;
-  // As read(), but what is below `folder` needs no grant: for code beside the script. folder "": no such folder.
+  // As read(), but files below `folder` need no grant: for code beside the script. folder "": no such folder.
   Result<std::string> read_code(const std::string& path, const std::string& folder) const;
 
   // `what` begins the message: "os.execute".

@@ -76,8 +76,8 @@ Result<std::unique_ptr<LuaHost>> LuaHost::create(Loop& loop, HostOptions options
 }
 
 LuaHost::~LuaHost() {
-  // Its Lua state waits for the devices. A run that ended well may have left work that has effects (a kernel that
-  // prints), but under a limit of time nothing is waited for.
+  // Closing the Lua state waits for the devices. A run that ended well may have left work with effects (a kernel that
+  // prints), which is then completed; under a time limit that work is dropped.
   if (dropped_ || !fibers_.empty() || options_.limits.timed())
     drop_work(make_error(ErrorKind::cancelled, "the run has ended"));
   clock_.reset();

@@ -4,7 +4,8 @@
 //
 // Workflow rules (Rules::workflow) hold in durable runs outside of step bodies: no io, os, ffi, debug; deterministic
 // pairs, next, math.random and tostring. Rules::open, for sessions and agents, also allows io and os. Under both rules
-// whatever reaches out of the Lua state also needs a grant (grants.hpp); options.grants are everything unless set.
+// every access to something outside of the Lua state also needs a grant (grants.hpp); options.grants grant everything
+// by default.
 //
 // JIT: the user's code is interpreted, because a hook cannot interrupt compiled code, unless options.jit or a comment
 // `-- rille: jit` in the first lines asks for compilation. Rille's Lua code is always compiled.
@@ -16,8 +17,8 @@
 //
 // Turns: when the time of options.turn is spent, the host suspends the code that runs (it "gives way") at the next
 // instruction of interpreted Lua, unless a C function that called Lua stands in between (load with a function). C
-// functions that may run long give way, too (PausedCall).
-// Until go_on() nothing else of this run continues, so scripts see the order that they would see without turns.
+// functions that may run long give way, too (PausedCall). Until go_on() nothing else of this run continues, so the
+// order of fibers is the same as without turns.
 #pragma once
 
 #include <atomic>
@@ -53,11 +54,11 @@ enum class Rules { workflow, open };
 enum class Rehearsal { no, simulate, plan };
 
 struct HostOptions {
-  std::size_t memory_limit_bytes = 0;  // of Lua's memory
-  // Instead: counts Lua's memory, tensors on the CPU and results together, under one limit. A child run shares that of
-  // its parent. May be null.
+  std::size_t memory_limit_bytes = 0;  // for Lua's memory
+  // Replaces memory_limit_bytes: one limit for Lua's memory, tensors on the CPU and results together. A child run
+  // shares its parent's. May be null.
   std::shared_ptr<MemoryUse> memory;
-  std::shared_ptr<DiskUse> disk;  // what is written below the home; may be null
+  std::shared_ptr<DiskUse> disk;  // counts bytes written below the home; may be null
   Allocator allocator;
   Rules rules = Rules::workflow;
   Rehearsal rehearsal = Rehearsal::no;
@@ -65,8 +66,9 @@ struct HostOptions {
   bool full_tracebacks = false;  // show Rille's Lua frames too (RILLE_TRACE=1)
   Limits limits;
   Grants grants = Grants::everything();
-  bool under_limits = false;           // the host program has set a limit: native code, which knows none, is refused
-  std::shared_ptr<Spending> spent;     // null: the host's own; a child run shares that of its parent
+  // the host program has set a limit: native code, which cannot be limited, is refused
+  bool under_limits = false;
+  std::shared_ptr<Spending> spent;     // null: the host's own; a child run shares its parent's
   std::shared_ptr<Turn> turn;          // null: Lua never gives way
   std::string script_directory;        // folder where `require "x"` looks for x.lua; "": only Rille's modules are found
   std::function<void()> on_interrupt;  // called when arm_interrupt() has interrupted Lua code
@@ -77,13 +79,13 @@ struct HostOptions {
   std::vector<lua_CFunction> open;  // each is called with the `rille` table at index 1, to add functions and classes
 };
 
-// The limits of one call from the host program into a script that stays loaded, and what the call has used of them. The
-// fibers that the call spawns share it.
+// The limits of one call from the host program into a loaded script, and the call's use of them. The fibers that the
+// call spawns share it.
 struct Budget {
   std::shared_ptr<Spending> spent = std::make_shared<Spending>();
-  std::unique_ptr<LimitClock> clock;  // null: no limit of time
-  std::shared_ptr<Work> work;         // what the call has asked of devices; null: it asks for nothing
-  std::optional<Error> over;          // the exceeded limit of time, or why the call was interrupted
+  std::unique_ptr<LimitClock> clock;  // null: no time limit
+  std::shared_ptr<Work> work;         // the call's operations on devices; null: it has none
+  std::optional<Error> over;          // the error of the exceeded time limit, or the reason of the interrupt
   FiberId root = 0;                   // the call's fiber; 0: a call that cannot wait
 };
 
@@ -141,11 +143,12 @@ class LuaHost final : public Guest {
   void plain_done(FiberId id, const Error* failure) override;
   void drop_work(const Error& reason) override;
 
-  // What the code that runs now asks of devices: the work of the run, or of the call from the host program.
+  // The operations on devices that the running code starts belong to this: to the run, or to the call from the host
+  // program.
   const std::shared_ptr<Work>& work() const { return budget_ && budget_->work ? budget_->work : work_; }
-  void on_work(std::function<void()> changed) { on_work_ = std::move(changed); }  // called when work() is another
-  void work_is_over(const Work* work, const Error& why);                          // beyond a limit of time
-  // Ends what runs, if it must end, without raising an error: for code that waits inside a function of the host
+  void on_work(std::function<void()> changed) { on_work_ = std::move(changed); }  // called when work() changes
+  void work_is_over(const Work* work, const Error& why);                          // after a time limit was exceeded
+  // Ends the running code if it must end, without raising an error: for code that waits inside a function of the host
   // program.
   void look() {
     if (current_ && hook_is_due()) must_end();
@@ -172,9 +175,9 @@ class LuaHost final : public Guest {
   const Grants& grants() const { return options_.grants; }
   // Replaces the grants; call before code runs, after bind_run.
   void grant(Grants grants);
-  // For the run's limits: the same check for each connection of staging; null if every connection is granted.
+  // Checks each connection of staging for the run; null if every connection is granted.
   std::function<Result<>(const std::string& host, const std::string& port)> may_connect() const;
-  // The path to open for a file with code: such a file beside the script needs no grant.
+  // The path to open for a file with code: a file beside the script needs no grant.
   Result<std::string> code_path(const std::string& path) const;
   // Whether io, os and other effects are allowed at this point.
   bool effects_allowed() const { return options_.rules == Rules::open || (current_ && !current_->step.empty()); }
@@ -190,18 +193,19 @@ class LuaHost final : public Guest {
   void check(lua_State* L) {
     if (lua_gethook(L)) check_hook(L);
   }
-  // After check(): whether the function must give way, and can. Then: `return host.give_way_in(L, rest)`.
+  // After check(): whether the function must give way at this point. Then: `return host.give_way_in(L, rest)`.
   bool must_give_way(lua_State* L) const { return way_left_ == 0 && may_give_way(L); }
   int give_way_in(lua_State* L, std::unique_ptr<PausedCall> rest);
   Result<> may_spawn() const;  // quota: names the limit
   void spawned(FiberId child);
-  // For calls from the host program into a script that stays loaded (entry.cpp).
-  std::shared_ptr<Budget> make_budget();                       // of the limits in options, all unused
-  void renew(Budget& budget);                                  // as new, for the next call
+  // For calls from the host program into a loaded script (entry.cpp).
+  std::shared_ptr<Budget> make_budget();                       // with the limits in options, all unused
+  void renew(Budget& budget);                                  // resets it for the next call
   void set_budget(FiberId fiber, std::shared_ptr<Budget> of);  // before the fiber starts
-  void call_is_over(Budget& budget, Error why);                // ends a call that waits, for a limit of time
-  void cancel_call(Budget& budget, Error why);                 // what it has asked of devices, too
-  void end_entry(Error why);                                   // ends a call that cannot wait, if one runs
+  void call_is_over(Budget& budget, Error why);                // ends a call that waits, because of a time limit
+  void cancel_call(Budget& budget, Error why);                 // also ends its operations on devices
+  // ends the running call that cannot wait, if there is one
+  void end_entry(Error why);
   // Compiles source and leaves the function on L's stack; its globals are those of user code. `ours`: it is Rille's
   // code.
   Result<> compile(lua_State* L, std::string_view source, const std::string& chunk_name, bool ours);
@@ -211,7 +215,7 @@ class LuaHost final : public Guest {
     int function = 0;
   };
   const std::map<std::string, Chunk>& chunks() const { return chunks_; }
-  std::string_view source_of(const Chunk& chunk) const;  // valid while the chunk is
+  std::string_view source_of(const Chunk& chunk) const;  // valid while the chunk exists
   // source of a script's module, as stored in the journal; error `invalid`: no such module
   Result<std::string> module_source(const std::string& name);
   // sources of the script's modules by name, as stored in the journal
@@ -263,34 +267,36 @@ class LuaHost final : public Guest {
   std::map<std::string, Chunk> chunks_;
   std::map<std::string, std::string> modules_;
   Fiber* current_ = nullptr;
-  Fiber entered_;             // stands for the code that the host program calls while no fiber runs
-  Budget* budget_ = nullptr;  // whose limits hold now: they are swapped with over_, clock_ and options_.spent
-  std::map<FiberId, std::shared_ptr<Budget>> unborn_;  // of fibers that have not started
+  Fiber entered_;  // stands for code that the host program calls while no fiber runs
+  // the budget whose limits apply now; they are swapped with over_, clock_ and options_.spent
+  Budget* budget_ = nullptr;
+  std::map<FiberId, std::shared_ptr<Budget>> unborn_;  // budgets of fibers that have not started
   std::atomic<bool> interrupt_{false};
-  // What the hook is for, besides the flags that other threads set. 0: nothing; 1: code must end, every instruction;
-  // else the instructions that are left of a grace.
+  // Why the hook is set, besides the flags of other threads. 0: no reason; 1: the code must end, so the hook runs at
+  // every instruction; more: instructions left of a grace period.
   int armed_ = 0;
-  std::atomic<bool> turn_rang_{false};  // the turn's time is spent, says the watchdog
-  // Instructions until the code that runs must give way. way_never: it need not.
+  std::atomic<bool> turn_rang_{false};  // set by the watchdog: the turn's time is spent
+  // Instructions until the running code must give way. way_never: it need not.
   static constexpr int way_never = INT_MAX;
   int way_left_ = way_never;
-  bool gives_way_ = false;  // it is being suspended: coroutines of the script pass that on
-  // The run's record holds a cancel. It takes effect where it did before, not where code gives way.
+  bool gives_way_ = false;  // the code is being suspended; coroutines of the script pass the yield on to their parent
+  // The run's journal records a cancel. On replay it takes effect at the recorded point, not where code gives way.
   bool cancel_recorded_ = false;
-  bool gave_way_ = false;                         // it is suspended; it is still the current fiber
-  std::vector<std::function<void()>> after_way_;  // continues other fibers once the current one waits
+  bool gave_way_ = false;                         // the current fiber is suspended in the middle of a computation
+  std::vector<std::function<void()>> after_way_;  // run once the current fiber waits: they continue other fibers
   std::unique_ptr<Watchdog::Watch> turn_watch_;
-  std::unique_ptr<PausedCall> paused_;       // the C function in which the code has given way; null: none
-  lua_State* paused_in_ = nullptr;           // its coroutine
-  bool paused_by_lua_ = false;               // its error is raised by the hook; else the prelude finds it
-  std::string paused_where_, paused_error_;  // where it was called; what the hook raises in its place
-  bool grace_given_ = false;                 // a fiber that computes gets a grace period before a cancel interrupts it
-  int checks_ = 0;                           // of C functions, while a grace period in instructions runs
+  std::unique_ptr<PausedCall> paused_;  // the C function that has given way; null: none
+  lua_State* paused_in_ = nullptr;      // the coroutine of paused_
+  bool paused_by_lua_ = false;          // the hook raises the error of paused_; false: the prelude raises it
+  // paused_where_: script position of the call of paused_; paused_error_: the error that the hook raises
+  std::string paused_where_, paused_error_;
+  bool grace_given_ = false;  // a fiber that computes gets a grace period before a cancel interrupts it
+  int checks_ = 0;            // checks made by C functions while a grace period in instructions runs
   struct {
-    std::string message;  // of the reason that it was made of
+    std::string message;  // text of the error from which `ref` was made
     int ref = LUA_NOREF;
-  } raised_;                   // the error that the hook has raised last
-  std::optional<Error> over_;  // the exceeded limit of time
+  } raised_;                   // the last error raised by the hook
+  std::optional<Error> over_;  // the error of the exceeded time limit
   std::shared_ptr<Work> work_;
   std::vector<std::weak_ptr<Work>> works_;  // work_, and the work of each call from the host program
   std::function<void()> on_work_;
@@ -302,7 +308,7 @@ class LuaHost final : public Guest {
   std::shared_ptr<LuaHost*> self_;     // *self_ becomes null when the host ends; completions check this
 };
 
-// While it exists, the limits of `budget` hold for the host; a null `budget` changes nothing.
+// While it exists, the limits of `budget` apply to the host; a null `budget` changes nothing.
 class WithBudget {
  public:
   WithBudget(LuaHost& host, Budget* budget);
@@ -319,22 +325,22 @@ class WithBudget {
   Budget* outer_ = nullptr;
 };
 
-// A call of the host program into the Lua state that cannot wait. Inside a call by the script it belongs to the fiber
-// that runs; else it has the rights of the main fiber, and `budget` (null: the host's limits).
+// A call of the host program into the Lua state that cannot wait. Made inside a host function that a script called, it
+// belongs to the running fiber; else it has the rights of the main fiber, and `budget` (null: the host's limits).
 class Entry {
  public:
   Entry(LuaHost& host, Budget* budget);
   ~Entry();
   Entry(const Entry&) = delete;
   bool is_over() const { return outermost_ && host_.over_; }
-  // Why the call had to end, whatever the script did.
+  // The reason why the call had to end, even if the script caught the error.
   std::optional<Error> over() const { return outermost_ ? host_.over_ : std::nullopt; }
-  Error error(lua_State* from);  // takes the error on top of that coroutine's stack, with its traceback
+  Error error(lua_State* from);  // takes the error, with its traceback, from the top of that coroutine's stack
 
  private:
   LuaHost& host_;
   bool outermost_;
-  Fiber* outer_ = nullptr;  // the one that gave way meanwhile
+  Fiber* outer_ = nullptr;  // the fiber that gave way, while this call runs
   int outer_armed_ = 0;
   std::optional<Bell::Here> here_;
   std::optional<WithBudget> limits_;

@@ -1,6 +1,6 @@
-// How running Lua is stopped: for good (a cancel, an interrupt, a limit of time) by an error raised in the debug hook;
-// for the rest of a turn by suspending it there. Other threads set flags and ring the bell; everything else happens on
-// the loop's thread.
+// Stops running Lua. For good (a cancel, an interrupt, a time limit): the debug hook raises an error. For the rest of a
+// turn: the hook suspends the code. Other threads set flags and ring the bell; everything else happens on the loop's
+// thread.
 #include <algorithm>
 
 #include "bindings/host/host.hpp"
@@ -13,16 +13,16 @@ namespace rille::host {
 namespace {
 
 // Instructions that a cancelled fiber may run before it is interrupted between suspension points: enough for its
-// cleanup, but an end to a loop that swallows every error.
+// cleanup, but they end a loop that swallows every error.
 constexpr int grace_instructions = 2'000'000;
-// What a turn that ends counts for: the hook cannot tell how many of the instructions were run.
+// Instructions charged for a turn that ends: the hook cannot tell how many of them have run.
 constexpr int grace_turn_instructions = grace_instructions / 20;
 // Waits that a cancelled fiber may attempt. A fiber that attempts more swallows the error, and each attempt may be
 // expensive.
 constexpr int refused_waits_max = 100;
-// Checks of C functions that stand for grace_instructions.
+// Number of checks in C functions that count as grace_instructions.
 constexpr int grace_checks = 64;
-// Until code that cannot give way is asked again. Also what may run in a turn that is over already.
+// Instructions until code that cannot give way is asked again, and those that may run in a turn that is already over.
 constexpr int way_instructions = 1000;
 // The watchdog rings again, since the loop's thread may have replaced the hook in the meantime.
 constexpr std::int64_t turn_rings_again_ns = 2'000'000;
@@ -55,7 +55,7 @@ void LuaHost::left_scope() {
   else if (run_fibers_->cancelled(current_->id)) arm(grace_instructions);
 }
 
-// A script that catches the error still ends with it: the run is cancelled for that reason.
+// If a script catches the error, its run still ends with it: the run is cancelled for that reason.
 void LuaHost::time_is_over(Error limit) {
   if (over_) return;
   over_ = std::move(limit);
@@ -77,7 +77,8 @@ void LuaHost::arm(int count) {
 void LuaHost::arm_resumed(const Fiber& f, bool exceeded) {
   if (exceeded || over_) return arm(1);
   if (!run_fibers_->cancelled(f.id)) return;
-  // An interrupt that is still due must not end the fiber's grace: its pcall catches the reason first.
+  // Handles a pending interrupt now; later it would end the grace period before the fiber's pcall has caught the
+  // reason.
   if (interrupt_.exchange(false) && options_.on_interrupt) options_.on_interrupt();
   arm(grace_instructions);
 }
@@ -87,7 +88,7 @@ void LuaHost::set_hook() {
   const Bell::Quiet quiet(*bell_);
   if (count < way_never) lua_sethook(lua(), &LuaHost::hook, LUA_MASKCOUNT, count);
   else lua_sethook(lua(), nullptr, 0, 0);
-  // What another thread has asked for meanwhile has lost its hook.
+  // Requests that other threads made in the meantime have lost their hook.
   if (interrupt_.load() || look_.load() || turn_rang_.load()) lua_sethook(lua(), &LuaHost::hook, LUA_MASKCOUNT, 1);
 }
 
@@ -103,7 +104,7 @@ const Error* LuaHost::must_end() {
     if (std::optional<Error> limit = clock_->exceeded()) time_is_over(std::move(*limit));
   const Error* why = f ? run_fibers_->cancelled(f->id) : nullptr;
   if (!why && f && control_->cancel_waits()) {
-    if (!over_ && !std::exchange(grace_given_, true)) {  // it may be about to wait, the better point for the cancel
+    if (!over_ && !std::exchange(grace_given_, true)) {  // the code may be about to wait, where a cancel is better
       arm(grace_instructions);
       return nullptr;
     }
@@ -112,14 +113,15 @@ const Error* LuaHost::must_end() {
   }
   if (!why && f && over_ && (always_interrupted() || (budget_ && !budget_->root))) why = &*over_;
   if (why) {
-    arm(1);  // until it has unwound: a pcall in a loop swallows one error
+    arm(1);  // until the stack has unwound: a pcall in a loop catches a single error
     return why;
   }
   arm(f && clock_ && clock_->due() ? 1 : 0);
   return nullptr;
 }
 
-// The same Lua value each time: one is made for every pcall and coroutine that the reason passes through.
+// Raises the same Lua value each time, because every pcall and coroutine that the reason passes through raises it
+// again.
 void LuaHost::raise_again(lua_State* L, const Error& why) {
   if (raised_.ref == LUA_NOREF || raised_.message != why.message) {
     {
@@ -136,7 +138,7 @@ void LuaHost::raise_again(lua_State* L, const Error& why) {
   __builtin_unreachable();
 }
 
-// Where a C function cannot give way, its caller can.
+// If the C function cannot give way, its caller does.
 void LuaHost::check_hook(lua_State* L) {
   if (turn_rang_.exchange(false) || way_left_ != way_never) {
     way_left_ = 0;
@@ -154,7 +156,7 @@ bool LuaHost::count_instructions(int count) {
   if (rang) way_left_ = 0;
   else if (way_left_ != way_never) way_left_ = std::max(0, way_left_ - count);
   if (way_left_ > 0) return false;
-  way_left_ = way_instructions;  // until it is asked again, if it cannot give way here
+  way_left_ = way_instructions;  // instructions until the next attempt, if the code cannot give way here
   return true;
 }
 
@@ -222,13 +224,13 @@ bool LuaHost::called_by_lua(lua_State* L) {
   return lua_getstack(L, 1, &ar) && lua_getinfo(L, "S", &ar) && *ar.what != 'C';
 }
 
-// The hook then yields without a value, from each coroutine of the script up to the fiber's own (see `pass` in the
+// The hook then yields without values, from each coroutine of the script up to the fiber's own (see `pass` in the
 // prelude).
 void LuaHost::give_way() {
   if (current_->plain.runs) run_->plain_waits(current_->id);
   set_gives_way(true);
   const Bell::Quiet quiet(*bell_);
-  lua_sethook(lua(), nullptr, 0, 0);  // go_on() sets it again
+  lua_sethook(lua(), nullptr, 0, 0);  // go_on() sets the hook again
 }
 
 int LuaHost::give_way_in(lua_State* L, std::unique_ptr<PausedCall> rest) {
@@ -241,7 +243,7 @@ int LuaHost::give_way_in(lua_State* L, std::unique_ptr<PausedCall> rest) {
   return lua_yield(L, 0);
 }
 
-// Returns the number of results, now on the fiber's stack; -1: it gives way again.
+// Returns the number of results, which are then on the fiber's stack; -1: the function gives way again.
 int LuaHost::go_on_paused(Fiber& f) {
   const std::int64_t began = system_clock().monotonic_ns(), due = options_.turn->due_ns(began);
   while (!paused_->go_on()) {

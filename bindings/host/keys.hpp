@@ -10,8 +10,8 @@ inline char key_await;  // marks a yield as one of await; used as light userdata
 // in which the host program's calls run
 inline char key_parents;
 inline char key_gives_way;  // table whose [1] is true while a fiber's code is being suspended by the hook
-inline char key_failed;     // table whose [1] is the error of a function that has given way (see prelude.cpp)
-inline char key_held;       // table with weak keys: coroutine of the script -> scopes and steps that it is in
+inline char key_failed;     // table whose [1] is the error of a C function that gave way (see prelude.cpp)
+inline char key_held;       // table with weak keys: coroutine of the script -> number of scopes and steps that it is in
 inline char key_shim;       // function(raw, unpack) that returns the shim of set_async
 inline char key_finish;     // the C function detail::finish_call
 inline char key_env;        // table of the user code's globals

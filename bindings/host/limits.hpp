@@ -17,7 +17,7 @@ namespace rille::host {
 struct Limits {
   std::int64_t slice_ms = 0;      // Lua of one fiber without waiting
   std::int64_t wall_ms = 0;       // from the start of the run to its end
-  std::int64_t cpu_ms = 0;        // processor time: all Lua of the run, and its tensors on the CPU
+  std::int64_t cpu_ms = 0;        // processor time of all Lua of the run, and of its tensors on the CPU
   std::int64_t output_bytes = 0;  // of print
   std::int64_t fibers_max = 0;    // at a time
   // Whether the script's Lua must be interruptible at any instruction, which compiled code is not.
@@ -25,11 +25,11 @@ struct Limits {
   bool any() const { return timed() || output_bytes > 0 || fibers_max > 0; }
 };
 
-// What a run and its child runs have used so far. Host's thread only, but for lane_ns.
+// The amounts used so far by a run and its child runs. Host's thread only, except for lane_ns.
 struct Spending {
   std::int64_t wall_due_ns = Watchdog::never;
   std::int64_t lua_ns = 0;
-  std::atomic<std::int64_t> lane_ns{0};  // processor time of tensors, over all threads
+  std::atomic<std::int64_t> lane_ns{0};  // processor time of tensors, summed over all threads
   std::int64_t computed_ns() const { return lua_ns + lane_ns.load(); }
   std::int64_t grace_ns = 0;  // Lua that cleanup after a limit of time has run
   std::int64_t output_bytes = 0;
@@ -49,11 +49,12 @@ class LimitClock {
  public:
   // `ring` is called on the watchdog's thread when a limit may be exceeded, and again until Lua stops.
   LimitClock(const Limits& limits, std::shared_ptr<Spending> spent, std::function<void()> ring);
-  bool begin();                           // a fiber is resumed; true: a limit is exceeded already
-  void end(bool gave_way);                // gave_way: it computes on when it is resumed; else it waits or has ended
+  bool begin();  // a fiber is resumed; true: a limit is exceeded already
+  // gave_way: the fiber is still computing and is resumed later; else it waits or has ended
+  void end(bool gave_way);
   std::optional<Error> exceeded() const;  // which limit, while Lua runs
   void begin_grace();                     // a limit was exceeded
-  // For the next call, whose Spending is as new. While no Lua runs.
+  // Starts the next call with a renewed Spending. Call while no Lua runs.
   void renew(std::shared_ptr<Spending> spent) {
     in_grace_ = false;
     spent_ = std::move(spent);
@@ -69,7 +70,7 @@ class LimitClock {
   std::shared_ptr<Spending> spent_;
   bool in_grace_ = false;
   std::int64_t began_ns_ = 0;  // 0: no Lua runs
-  std::int64_t slice_ns_ = 0;  // what the fiber had used of its slice when it gave way
+  std::int64_t slice_ns_ = 0;  // part of the slice that the fiber had used when it gave way
   std::int64_t grace_began_ns_ = 0;
   std::atomic<bool> runs_{false};  // read by the watchdog
   Watchdog::Watch watch_;

@@ -20,8 +20,7 @@ extern "C" {
 
 namespace rille::host {
 
-// LuaJIT takes whatever it is given for a table, and a script would choose the address. So the functions that want one
-// are called through these.
+// LuaJIT treats any value as a table, so a script could choose an address. Calls that need a table go through these.
 inline void need_table(lua_State* L, int index) {
   if (lua_type(L, index) != LUA_TTABLE) luaL_error(L, "expected a table, got %s", luaL_typename(L, index));
 }

@@ -1,4 +1,5 @@
-// Memory of the program that runs scripts, in use by scripts. The last owner of a Memory, on any thread, gives it back.
+// Memory that the host program shares with its scripts. When the last owner of a Memory ends, on any thread, it is
+// given back.
 #pragma once
 
 #include <cstddef>

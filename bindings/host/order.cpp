@@ -1,6 +1,6 @@
-// Lua code: pairs and next in an order that a resumed run repeats, and a table.sort whose comparator may wait. What
-// takes long over a large table is a loop that is interpreted, and so can give way, around functions that take short
-// and may be compiled. Runs once per Lua state, before prelude.cpp, which exports these functions.
+// Lua code: pairs and next in an order that a resumed run repeats, and a table.sort whose comparator may wait. Long
+// work over a large table is an interpreted loop, which can give way, around short functions, which may be compiled.
+// Runs once per Lua state, before prelude.cpp, which exports these functions.
 #include "bindings/host/prelude.hpp"
 
 namespace rille::host {

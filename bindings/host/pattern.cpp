@@ -47,11 +47,11 @@ const char* find_plain(const char* s, std::size_t size, const char* p, std::size
   return nullptr;
 }
 
-// Looks for a pattern from one position of a text to the next.
+// Searches a text for a pattern, position by position.
 struct Search {
   Matcher m;
   const char *at, *pattern;
-  const char* lead = nullptr;  // Matcher::lead, if a match may be anywhere
+  const char* lead = nullptr;  // result of Matcher::lead, if the pattern is not anchored
   bool anchored = false, begun = false;
 
   Search(const char* s, std::size_t size, const char* from, const char* p) : m(s, size), at(from), pattern(p) {}
@@ -84,7 +84,7 @@ struct Search {
 
 enum class What : std::uint8_t { find, match, gmatch };
 
-// Pushes what the function returns. -1: see q.m.error().
+// Pushes the results of the Lua function. -1: see q.m.error().
 int push_found(lua_State* L, Search& q, What what, bool found) {
   if (!found) {
     if (what == What::gmatch) return 0;
@@ -98,7 +98,7 @@ int push_found(lua_State* L, Search& q, What what, bool found) {
   return n < 0 ? n : n + 2;
 }
 
-// Where the next call of a gmatch looks: after an empty match one further.
+// Position at which the next call of a gmatch starts: one further after an empty match.
 lua_Integer gmatch_goes_on(const Search& q) {
   return q.m.match_end() - q.m.begin() + (q.m.match_end() == q.at ? 1 : 0);
 }

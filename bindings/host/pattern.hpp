@@ -1,12 +1,13 @@
-// string.find, match, gmatch and gsub with LuaJIT's results and error texts, whose matching can be ended and can give
-// way: they count their steps and ask the host every few thousand (LuaHost::check). Plain searches take linear time.
+// string.find, match, gmatch and gsub with LuaJIT's results and error texts. A match can be ended and can give way: it
+// counts its steps and asks the host every few thousand steps (LuaHost::check). Plain searches take linear time.
 #pragma once
 
 #include "bindings/host/lua.hpp"
 
 namespace rille::host {
 
-// Both into the table on top of the stack. The second are the parts of a gsub by a table or function, see prelude.cpp.
+// Both set fields of the table on top of the stack. set_gsub_functions: the parts of a gsub by a table or function, see
+// prelude.cpp.
 void set_pattern_functions(lua_State* L);
 void set_gsub_functions(lua_State* L);
 

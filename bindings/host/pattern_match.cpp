@@ -123,13 +123,13 @@ const char* Matcher::item_end(const char* p) {
   }
 }
 
-// %f[set]: whether s is where the set begins to hold.
+// %f[set]: whether the set begins to match at s.
 bool Matcher::at_frontier(const char* s, const char* p, const char* after) const {
   const char before = s == begin_ ? '\0' : s[-1];
   return !in_set(byte(before), p, after - 1) && in_set(byte(*s), p, after - 1);
 }
 
-// Goes on with the repetition in the last frame. false: the steps are used up.
+// Continues the repetition in the last frame. false: the steps are used up.
 bool Matcher::repeat_most() {
   Frame& f = frames_[depth_ - 1];
   const char* const after = f.p - 1;
@@ -142,7 +142,7 @@ bool Matcher::repeat_most() {
   return n < stop || n == most;
 }
 
-// Goes on inside of %bxy, behind its first x. Null: it does not close, or the steps are used up.
+// Continues %bxy after its first x. Null: there is no closing y, or the steps are used up.
 const char* Matcher::find_balance(const char* s, char open, char close) {
   while (s < end_ && steps_left_ > 0) {
     --steps_left_;
@@ -157,7 +157,7 @@ const char* Matcher::find_balance(const char* s, char open, char close) {
   return nullptr;
 }
 
-// The next thing to try. false: nothing is left.
+// Takes the next alternative. false: there is none left.
 bool Matcher::retry(const char** s, const char** p) {
   while (depth_ > 0) {
     Frame& f = frames_[depth_ - 1];
@@ -186,7 +186,7 @@ bool Matcher::retry(const char** s, const char** p) {
   return false;
 }
 
-// The last capture that is open; -1: none is.
+// Index of the last open capture; -1: none is open.
 int Matcher::open_capture() const {
   int open = level_ - 1;
   while (open >= 0 && captures_[open].size != capture_unfinished) --open;
@@ -210,7 +210,7 @@ const char* Matcher::skip(const char* at, const char* item, const char* after) {
   return to;
 }
 
-// What is no single character: captures, %b, %f, %1. false: broken.
+// Items that are not a single character: captures, %b, %f, %1. false: see error().
 bool Matcher::special(At* at) {
   const char *&s = at->s, *&p = at->p;
   if (*p == '(') {
@@ -256,7 +256,7 @@ bool Matcher::special(At* at) {
   return true;
 }
 
-// A single character that ?, *, + or - follows; `one`: it matches once. false: broken.
+// A single character that ?, *, + or - follows; `one`: it matches at s. false: see error().
 bool Matcher::repeated(At* at, const char* after, bool one) {
   using Kind = Frame::Kind;
   const char *s = at->s, *p = at->p;
@@ -276,7 +276,7 @@ bool Matcher::repeated(At* at, const char* after, bool one) {
   }
 }
 
-// false: broken
+// false: see error()
 bool Matcher::single(At* at) {
   const char* const after = item_end(at->p);
   if (!after) return false;

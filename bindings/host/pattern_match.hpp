@@ -1,4 +1,4 @@
-// Matcher: whether one of Lua's patterns matches at a place of a text. Used by pattern.cpp and replace.cpp.
+// Matcher: whether a Lua pattern matches at a position of a text. Used by pattern.cpp and replace.cpp.
 #pragma once
 
 #include <cstddef>
@@ -8,8 +8,8 @@
 
 namespace rille::host {
 
-// The pattern ends at its first zero byte, as in Lua 5.1. What is still to be tried lies in frames_, not on the C
-// stack, so that a match can be paused. Runs no Lua.
+// The pattern ends at its first zero byte, as in Lua 5.1. Alternatives still to try are in frames_, not on the C stack,
+// so that a match can be paused. Runs no Lua.
 class Matcher {
  public:
   enum class Outcome : std::uint8_t { matched, failed, paused, broken };  // broken: see error()
@@ -23,10 +23,10 @@ class Matcher {
     mode_ = Mode::next;
   }
   Outcome run();  // paused: the steps are used up
-  // If every match of the pattern begins with one character of an item, the end of that item; else null.
+  // If every match of the pattern begins with a character of the same item, the end of that item; else null.
   const char* lead(const char* pattern);
-  // Where the next match may begin, from `at` on: the end, or where such an item matches, or where the steps are used
-  // up.
+  // The first position from `at` on where a match may begin: where `item` matches, the end of the text, or where the
+  // steps are used up.
   const char* skip(const char* at, const char* item, const char* after);
   bool tired() const { return steps_left_ <= 0; }
   const char* match_end() const { return s_; }
@@ -34,7 +34,7 @@ class Matcher {
   void refill() { steps_left_ = steps_per_piece; }
   void count(std::ptrdiff_t steps) { steps_left_ -= steps; }
 
-  // Pushes every capture; the whole match if there is none and `begin` is given. -1: see error().
+  // Pushes all captures; without captures the whole match, if `begin` is given. -1: see error().
   int push_captures(lua_State* L, const char* begin) {
     const int count = level_ == 0 && begin ? 1 : level_;
     luaL_checkstack(L, count, "too many captures");
@@ -74,7 +74,7 @@ class Matcher {
 
  private:
   static constexpr int captures_max = 32;
-  static constexpr int depth_max = 200;  // of what is still to be tried, as of LuaJIT's recursion
+  static constexpr int depth_max = 200;  // alternatives still to try; the same limit as LuaJIT's recursion
   static constexpr std::ptrdiff_t capture_unfinished = -1, capture_position = -2;
   static constexpr std::ptrdiff_t steps_per_piece = 1 << 16;  // well below a millisecond
   enum class Mode : std::uint8_t { next, most, balance };
@@ -82,13 +82,13 @@ class Matcher {
     const char* begin;
     std::ptrdiff_t size;
   };
-  // What to do when what follows does not match.
+  // An alternative to take if the rest of the pattern does not match.
   struct Frame {
     enum class Kind : std::uint8_t { most, least, optional, open, close } kind;
-    const char* s;     // most: where the repetition begins; least: where it ends; optional: where to go on
-    const char* item;  // most, least: what is repeated
-    const char* p;     // what follows in the pattern
-    std::ptrdiff_t n;  // most: repetitions; close: which capture
+    const char* s;     // most: where the repetition begins; least: where it ends; optional: where to continue
+    const char* item;  // most, least: the repeated item
+    const char* p;     // the rest of the pattern
+    std::ptrdiff_t n;  // most: repetitions; close: index of the capture
   };
 
   bool fail(const char* text) {
@@ -110,7 +110,7 @@ class Matcher {
 
   struct At {
     const char *s, *p;
-    bool fits = true;  // what precedes p
+    bool fits = true;  // whether the item before p matched
     Mode mode = Mode::next;
   };
   bool special(At* at);

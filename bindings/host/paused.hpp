@@ -1,5 +1,5 @@
-// PausedCall: a C function that took long and has given way. Its host goes on with it in later turns, and then resumes
-// the code that called it.
+// PausedCall: a C function that took long and has given way. Its host continues it in later turns, and then resumes the
+// code that called it.
 #pragma once
 
 #include <algorithm>
@@ -12,8 +12,8 @@ class PausedCall {
  public:
   PausedCall() = default;
   PausedCall(const PausedCall&) = delete;
-  virtual ~PausedCall() = default;       // while the Lua state lives
-  virtual bool go_on() = 0;              // for much less than a millisecond, without Lua; true: it is done
+  virtual ~PausedCall() = default;       // may be called while the Lua state lives
+  virtual bool go_on() = 0;              // runs for much less than a millisecond, without Lua; true: it is done
   virtual int finish(lua_State* L) = 0;  // pushes the results; returns how many, or -1: see error()
   virtual const char* error() const = 0;
 };

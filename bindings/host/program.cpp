@@ -38,7 +38,7 @@ Result<std::unique_ptr<engine::Program>> load_program(Loop& loop, HostOptions op
   RILLE_TRY(std::unique_ptr<LuaHost> host, LuaHost::create(loop, std::move(options)));
   host->bind_run(run);
   RILLE_CHECK(
-      settle_grants(run, host->grants()));  // the child has what the parent has now, and its own resume the same
+      settle_grants(run, host->grants()));  // the child gets the parent's current grants, also when it is resumed
   host->grant(host->grants());
   run.limit(shared_limits(*host));
   auto program = std::make_unique<LuaProgram>(std::move(host), interrupter);

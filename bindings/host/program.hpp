@@ -12,11 +12,11 @@ namespace rille::host {
 Result<std::unique_ptr<engine::Program>> load_program(Loop& loop, HostOptions options, Interrupter& interrupter,
                                                       engine::Run& run, const std::string& script);
 
-// The limits of the host's options that its run must keep.
+// Applies the limits in the host's options to its run.
 engine::RunLimits shared_limits(const LuaHost& host);
 
-// The grants that the run began with, from its journal; a new run's are `given`, which are stored there. Nothing is
-// stored for a run with all grants: resumed, it has all again.
+// Returns the grants recorded in the run's journal. For a new run, records `given` and returns them. A run with all
+// grants has no record and gets all of them again on resume.
 Result<Grants> settle_grants(engine::RunControl& run, const Grants& given);
 
 // Returns an interrupt handler that calls `interrupt` and also cancels the child run, because the parent cannot pass on

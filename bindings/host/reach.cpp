@@ -1,5 +1,6 @@
-// Lua code for io and os with grants: each function that reaches out of the Lua state asks core.may first, and opens
-// the path that it gives. Returns { io =, os = }, which take a copy of Lua's library and change it.
+// Lua code for io and os with grants: each function that accesses something outside of the Lua state calls core.may
+// first and opens the path that core.may returns. Returns { io =, os = }: functions that change a copy of Lua's
+// library.
 #include "bindings/host/prelude.hpp"
 
 namespace rille::host {

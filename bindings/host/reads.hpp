@@ -13,7 +13,7 @@
 
 namespace rille::host {
 
-// How a text stands in a key: short ones as they are, long ones by their digest.
+// The form of a text in a key: short texts as they are, long ones as their digest.
 std::string text_in_key(std::string_view text);
 
 class Reads {

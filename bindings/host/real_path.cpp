@@ -26,7 +26,7 @@ void split_before(std::deque<std::string>& parts, std::string_view path) {
   parts.insert(parts.begin(), added.begin(), added.end());
 }
 
-// "" if it is no link, or cannot be read
+// "" if it is not a link or cannot be read
 std::string link_target(const std::string& path) {
   struct stat found {};
   if (::lstat(path.c_str(), &found) != 0 || !S_ISLNK(found.st_mode)) return {};
@@ -53,7 +53,8 @@ std::string lexical_path(const std::string& path, const std::string& folder) {
 Result<std::string> real_path(const std::string& path, bool follow_last, const std::string& folder) {
   if (path.empty()) return make_error(ErrorKind::invalid, "a path is empty");
   if (path.find('\0') != std::string::npos)
-    return make_error(ErrorKind::invalid, "a path has a zero byte in it", "remove it: no file has such a name");
+    return make_error(ErrorKind::invalid, "a path has a zero byte in it",
+                      "remove that byte: no file name contains one");
   if (path.size() >= PATH_MAX)
     return make_error(
         ErrorKind::invalid,

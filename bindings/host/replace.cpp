@@ -1,4 +1,4 @@
-// string.gsub: by a text in one function, by a table or function in parts, for the loop in prelude.cpp.
+// string.gsub. By a text: one function. By a table or function: in parts, for the loop in prelude.cpp.
 #include <algorithm>
 #include <charconv>
 #include <cstring>
@@ -15,13 +15,13 @@ namespace rille::host {
 
 namespace {
 
-// Looks for the next match, and adds what lies between two to the output.
+// Finds the next match, and appends the text between two matches to the output.
 struct Replacing {
   Matcher m;
   const char *at, *pattern;
   lua_Integer n = 0, most;
   bool anchored, begun = false, over = false;
-  const char* lead = nullptr;  // Matcher::lead, if a match may be anywhere
+  const char* lead = nullptr;  // result of Matcher::lead, if the pattern is not anchored
 
   Replacing(const char* s, std::size_t size, const char* p, lua_Integer times)
       : m(s, size), at(s), pattern(p), most(times), anchored(*p == '^') {
@@ -29,7 +29,7 @@ struct Replacing {
     else lead = m.lead(pattern);
   }
 
-  // failed: there is no further match.
+  // failed: there are no more matches.
   template <class Output>
   Matcher::Outcome next(Output& out) {
     while (!over && n < most) {
@@ -58,7 +58,7 @@ struct Replacing {
     return Matcher::Outcome::failed;
   }
 
-  // After the replacement of a match has been added.
+  // Call after a match's replacement was appended.
   template <class Output>
   void behind_match(Output& out) {
     if (m.match_end() > at) at = m.match_end();
@@ -111,7 +111,7 @@ bool add_text(Replacing& r, const Matcher::Text& by, Output& out) {
   return true;
 }
 
-// failed: all is replaced.
+// failed: all matches are replaced.
 template <class Output>
 Matcher::Outcome replace_by_text(Replacing& r, const Matcher::Text& by, Output& out) {
   Matcher::Outcome o;
@@ -151,7 +151,7 @@ class PausedReplacing final : public PausedCall {
   const char* error() const override { return out_.too_long ? "not enough memory" : r_.m.error(); }
 
  private:
-  // What the output may have at most, as if it were in Lua's memory.
+  // The largest possible size of the output, which counts against Lua's memory limit.
   static std::size_t room(lua_State* L) {
     const State& state = State::of(L);
     if (state.bytes_limit() == 0) return SIZE_MAX;
@@ -167,7 +167,7 @@ class PausedReplacing final : public PausedCall {
 
 }  // namespace
 
-// Replaces by a text; tables and functions: gsub_next.
+// Replaces by a text; for tables and functions see gsub_next.
 int string_gsub(lua_State* L) {
   std::size_t size = 0;
   Matcher::Text by;
@@ -201,11 +201,11 @@ int string_gsub(lua_State* L) {
 
 namespace {
 
-// A gsub whose loop is Lua code, so that the replacing function may wait. `box` is a table that keeps the output's
-// memory, which counts as Lua's.
+// The parts of a gsub whose loop is Lua code, so that the replacing function may wait. `box` is a table that holds the
+// output's memory, which counts as Lua's.
 struct Gsub {
   Replacing r;
-  bool owes_value = false;  // of the match found last
+  bool owes_value = false;  // captures of the last match
   char* data = nullptr;
   std::size_t size = 0, capacity = 0;
 };
@@ -227,7 +227,7 @@ struct BoxOutput {
   }
 };
 
-// With the position of the script that called the Lua code.
+// Adds the script position of the gsub call to an error.
 int gsub_error(lua_State* L, const char* text) {
   luaL_where(L, 2);
   lua_pushstring(L, text);
@@ -255,7 +255,7 @@ void add_value(lua_State* L, Replacing& r, BoxOutput out) {
   r.behind_match(out);
 }
 
-// (state, box, value of the last match) -> whether there is a further match; nil: call again
+// (state, box, the replacing function's value for the last match) -> whether there is another match; nil: call again
 int gsub_next(lua_State* L) {
   lua_settop(L, 3);
   LuaHost::of(L).check(L);
@@ -271,14 +271,14 @@ int gsub_next(lua_State* L) {
   return 1;
 }
 
-// (state) -> what the replacing function gets
+// (state) -> arguments of the replacing function
 int gsub_captures(lua_State* L) {
   auto* g = static_cast<Gsub*>(lua_touserdata(L, 1));
   const int n = g->r.m.push_captures(L, g->r.at);
   return n < 0 ? gsub_error(L, g->r.m.error()) : n;
 }
 
-// (state) -> the first of them
+// (state) -> its first argument
 int gsub_key(lua_State* L) {
   auto* g = static_cast<Gsub*>(lua_touserdata(L, 1));
   return g->r.m.push_capture(L, 0, g->r.at) ? 1 : gsub_error(L, g->r.m.error());

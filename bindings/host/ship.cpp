@@ -231,7 +231,7 @@ void gather_modules(LuaHost& host, const std::string& source, Value& bundle) {
     std::string name = source.substr(p + 1, end - p - 1);
     if (name == "rille" || stdlib_source(name) || !bundle[name].is_null()) continue;
     Result<std::string> module = host.module_source(name);
-    // a library, or a name in a comment; if it is needed, the other process raises an error
+    // the name is a library or stands in a comment; if the function needs it, the other process raises an error
     if (!module) continue;
     bundle.set(name, *module);
     gather_modules(host, *module, bundle);

@@ -1,4 +1,4 @@
-// Sorting without a comparator, in n log n steps whatever the input is (Lua's own quicksort takes n^2 for some), and in
+// Sorting without a comparator, in O(n log n) steps for any input (Lua's own quicksort takes n^2 for some), and in
 // pieces of about a millisecond, between which the code may give way or be ended.
 #include <algorithm>
 #include <cmath>
@@ -35,15 +35,15 @@ Text read(lua_State* L, Text*) {
 void write(lua_State* L, double v) { lua_pushnumber(L, v); }
 void write(lua_State* L, const Text& t) { lua_pushlstring(L, t.data, t.size); }
 
-// A merge sort. It lies in memory that counts as Lua's, before its two arrays of n elements.
+// A merge sort. The object and its two arrays of n elements share one block that counts as Lua's memory.
 struct Sorter {
   enum class Stage { reading, sorting, merging, writing };
   int n = 0;
   bool texts = false;
   Stage stage = Stage::reading;
-  int at = 0;               // of the next element in this stage
-  int width = at_once;      // of the runs that are merged
-  int left = 0, right = 0;  // what comes next of the two runs
+  int at = 0;               // index of the next element in this stage
+  int width = at_once;      // length of the sorted runs that are merged
+  int left = 0, right = 0;  // next element of each run
   bool swapped = false;     // the values are in the second array
 
   template <class T>
@@ -55,8 +55,8 @@ static_assert(sizeof(Sorter) % alignof(Text) == 0 && alignof(Text) == alignof(do
 
 constexpr int table_at = 2, hold_at = 3;  // arguments of core_sort_piece
 
-// The text of a string stays where it is while a table holds the string: `hold` does, since writing the sorted ones
-// back drops some.
+// A string's text stays in place while a table holds the string. `hold` does, because writing the sorted values back
+// overwrites strings that are still to be written.
 template <class T>
 bool read_piece(lua_State* L, Sorter& s) {
   const int type = s.texts ? LUA_TSTRING : LUA_TNUMBER;
@@ -128,7 +128,7 @@ bool sort_piece(lua_State* L, Sorter& s) {
 
 namespace {
 
-// Pushes whether the elements were sorted, once that is known.
+// Pushes whether the elements were sorted once that is known, else nil.
 bool piece(lua_State* L, Sorter& s) {
   const bool can = s.texts ? sort_piece<Text>(L, s) : sort_piece<double>(L, s);
   if (can && !(s.stage == Sorter::Stage::writing && s.at == s.n)) return false;

@@ -13,8 +13,8 @@
 
 #include "runtime/core/base/units.hpp"
 
-// Of librille.so alone, which loads LuaJIT by itself (cmake/luajit_apart.c.in); elsewhere LuaJIT is linked. Null:
-// LuaJIT is there; else why not.
+// Only in librille.so, which loads LuaJIT itself (cmake/luajit_apart.c.in); elsewhere LuaJIT is linked. Null: LuaJIT is
+// loaded; else the reason why it is not.
 extern "C" const char* rille_load_luajit() __attribute__((weak));
 
 namespace rille::host {
@@ -44,8 +44,8 @@ int read_version(lua_State* L) {
   return 0;
 }
 
-// Blocks from this size on are mapped: malloc would keep what a large one leaves, and a script under a limit could make
-// the process hold several times as much.
+// Blocks of at least this size are mapped. malloc would keep freed large blocks, so a script under a limit could make
+// the process hold several times its limit.
 constexpr std::size_t mapped_from = 4 << 20;
 
 void* map(std::size_t size) {
@@ -53,7 +53,7 @@ void* map(std::size_t size) {
   return p == MAP_FAILED ? nullptr : p;
 }
 
-// Where the old or the new block is a mapped one.
+// For blocks of which the old or the new one is mapped.
 void* take_mapped(void* pointer, std::size_t old_size, std::size_t new_size) {
   const bool was = pointer && old_size >= mapped_from, is = new_size >= mapped_from;
   if (was && is) {
@@ -106,7 +106,8 @@ void* State::allocate(void* ud, void* pointer, std::size_t old_size, std::size_t
   return p;
 }
 
-// Starts each collection when the last has ended, and collects faster than the script allocates. Only sets numbers.
+// Starts each collection as soon as the last has ended, and collects faster than the script allocates. Only sets the
+// collector's parameters.
 void State::press() {
   if (pressed_ || !L_) return;
   pressed_ = true;

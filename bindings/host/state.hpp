@@ -17,7 +17,7 @@ namespace rille::host {
 // memory or of the process's address space (ulimit -v).
 std::size_t default_memory_limit();
 
-// Where Lua's memory comes from: `function` as lua_Alloc, with `payload` first. Null: malloc.
+// The allocator of Lua's memory: `function` is called as lua_Alloc, with `payload` first. Null: malloc.
 struct Allocator {
   void* (*function)(void* payload, void* pointer, std::size_t old_size, std::size_t new_size) = nullptr;
   void* payload = nullptr;
@@ -27,7 +27,7 @@ class State {
  public:
   // memory_limit_bytes 0: no limit. Allocation beyond the limit raises "not enough memory" in Lua. Once a quarter of
   // the limit is used, the garbage collector works harder, so that garbage is freed before the limit is reached. With
-  // `use` its limit counts instead, and Lua's memory is one part of what it counts.
+  // `use` its limit applies instead, and Lua's memory is one part of that count.
   static Result<std::unique_ptr<State>> create(std::size_t memory_limit_bytes, Allocator allocator = {},
                                                std::shared_ptr<MemoryUse> use = {});
   ~State();
@@ -39,7 +39,7 @@ class State {
   std::size_t bytes_limit() const { return limit_; }
   bool limit_hit() const { return limit_hit_; }
   Error memory_error() const;      // an error of kind `memory` that names the limit
-  std::function<bool()> relieve;   // called when the limit is reached: whether it could free memory outside of Lua
+  std::function<bool()> relieve;   // called when the limit is reached; returns whether it freed memory outside of Lua
   void* owner = nullptr;           // the LuaHost that owns this State
   std::uint64_t objects_made = 0;  // number of objects created so far (object.hpp)
 

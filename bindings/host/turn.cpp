@@ -40,7 +40,7 @@ void Turn::next() {
   while (!waiting_.empty()) {
     std::shared_ptr<LuaHost*> host = waiting_.front().lock();
     waiting_.pop_front();
-    if (!host || !*host) continue;  // the run has ended meanwhile
+    if (!host || !*host) continue;  // the run has ended in the meantime
     (*host)->go_on();
     break;
   }

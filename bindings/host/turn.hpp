@@ -1,6 +1,6 @@
-// Turn: how long the Lua of a runtime may run before the loop's turn must be over. When the time is spent, the code
-// that runs gives way: its host suspends it at the next instruction, and it goes on in a later turn, in the order in
-// which code gave way. Shared by the hosts of one loop. Loop thread only.
+// Turn: how long the Lua of a runtime may run in one turn of the loop. When the time is spent, the running code gives
+// way: its host suspends it at the next instruction and continues it in a later turn, in the order in which code gave
+// way. Shared by the hosts of one loop. Loop thread only.
 #pragma once
 
 #include <cstdint>
@@ -18,14 +18,15 @@ class Turn : public std::enable_shared_from_this<Turn> {
  public:
   explicit Turn(Loop& loop) : loop_(loop) {}
 
-  // Until end(), Lua gives way when `budget_ms` are over; -1: whenever it has run for share_ns, so that the loop's
-  // timers and other runs get their turn.
+  // Until end(), Lua gives way after `budget_ms`; -1: after each share_ns, so that the loop's timers and other runs get
+  // their turn.
   void begin(std::int64_t budget_ms);
   void end();
 
-  // When Lua that starts at `now` must give way. May have passed: then it may do a little, so that it gets on at all.
+  // The time at which Lua that starts at `now` must give way. If that time has passed, the code still runs a few
+  // instructions, so that it makes progress.
   std::int64_t due_ns(std::int64_t now) const;
-  // Calls host.go_on() in this turn, if there is time left, or in a later one.
+  // Calls host.go_on() in this turn if there is time left, else in a later one.
   void later(std::weak_ptr<LuaHost*> host);
 
  private:
@@ -35,7 +36,7 @@ class Turn : public std::enable_shared_from_this<Turn> {
   Loop& loop_;
   std::int64_t due_ns_ = Watchdog::never, share_ns_ = Watchdog::never;
   bool posted_ = false;
-  bool served_ = false;  // in this turn, one host has gone on
+  bool served_ = false;  // a host has continued in this turn
   std::deque<std::weak_ptr<LuaHost*>> waiting_;
 };
 

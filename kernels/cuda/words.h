@@ -1,7 +1,7 @@
-// What CUDA sources expect and NVRTC, unlike nvcc, does not provide: the C library's types, limits and constants. Rille
-// puts this text in front of every user's source, and NVRTC gets it as stdint.h, limits.h, float.h, math.h and similar
-// headers (device/kernel_headers.cpp). The CPU's shim defines the same names (kernels/shim). The guard allows including
-// it under several names.
+// Names that CUDA sources expect and NVRTC, unlike nvcc, does not provide: the C library's types, limits and constants.
+// Rille puts this text in front of every user's source, and NVRTC gets it as stdint.h, limits.h, float.h, math.h and
+// similar headers (device/kernel_headers.cpp). The CPU's shim defines the same names (kernels/shim). The guard allows
+// including it under several names.
 #pragma once
 #ifndef RILLE_WORDS
 #define RILLE_WORDS

@@ -223,7 +223,7 @@ View half_of(const View& v, int dim, bool second) {
   return half;
 }
 
-// Larger convolutions are computed in parts: of the batch, or for the gradient of the weight of the output channels.
+// Larger convolutions are computed in parts: along the batch, or for the weight's gradient along the output channels.
 void run(const Call& c, Pass pass) {
   const View& y = pass == Pass::forward ? c.out[0] : c.in[pass == Pass::input ? 0 : 1];
   const View& w = pass == Pass::weight ? c.out[0] : c.in[1];

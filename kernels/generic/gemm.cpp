@@ -51,7 +51,7 @@ GemmCache::~GemmCache() { delete state_; }
 
 Product& GemmCache::State::product(const View& a, const View& b, const View* bias, const View& c) {
   onednn::Key key(c.shape.n * 4 + (c.dtype == DType::bf16) * 2 + (bias != nullptr), {&a, &b});
-  key.add(c.strides[c.shape.n - 2]);  // of a part of a product
+  key.add(c.strides[c.shape.n - 2]);  // differs for a part of a product
   return products.get(key, [&] { return make(a, b, bias, c); });
 }
 
@@ -148,8 +148,8 @@ bool multiplied_by_sgemm(const Call& c) {
               pb.ld, 0.0f, o.ptr<float>(), po.ld);
 }
 
-// The dimension in which to cut the product; -1: it is to be computed as a whole. Batches first, then the longer side,
-// so that what is packed again is the smaller operand.
+// The dimension along which to cut the product; -1: compute it as a whole. Batch dimensions first, then the longer
+// side, so that the smaller operand is the one packed again.
 int cut_dimension(const Call& c) {
   const View& o = c.out[0];
   const int r = o.shape.n;
@@ -168,7 +168,7 @@ View part_of(const View& v, int dim, std::int64_t first, std::int64_t n) {
   return part;
 }
 
-// Computes both halves, one after the other, each in parts if it is still large.
+// Computes both halves, one after the other; each half is cut again if it is still large.
 void matmul_in_parts(const Call& c, int dim) {
   const View &a = c.in[0], &b = c.in[1], &o = c.out[0];
   const int r = o.shape.n;

@@ -66,7 +66,7 @@ std::int64_t offset(const Dims& shape, const View& v, int first, int last, std::
   return sum;
 }
 
-constexpr std::int64_t looks = 4096;  // elements between two looks at Call::stopped()
+constexpr std::int64_t looks = 4096;  // elements between two calls of Call::stopped()
 
 // For each index (c.in[1]) of one outer part, calls f(position in index, offset in v without dimension `dim`, index).
 template <class F>

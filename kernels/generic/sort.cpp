@@ -12,7 +12,7 @@ namespace {
 constexpr std::int64_t sorted_at_once = 1 << 20;
 constexpr std::int64_t merged_at_once = 1 << 16;
 
-// out = [a, b) and [b, end), merged
+// out = [a, b) merged with [b, end)
 template <class First>
 void merge(const Call& c, const std::int64_t* a, const std::int64_t* b, const std::int64_t* end, std::int64_t* out,
            const First& first) {
@@ -23,7 +23,7 @@ void merge(const Call& c, const std::int64_t* a, const std::int64_t* b, const st
   }
 }
 
-// Sorts n places; `other` has room for as many. Returns where the sorted places are.
+// Sorts n positions; `other` has room for n. Returns the array that holds the sorted positions.
 template <class First>
 const std::int64_t* sort_all(const Call& c, std::int64_t* places, std::int64_t* other, std::int64_t n,
                              const First& first) {
@@ -37,7 +37,7 @@ const std::int64_t* sort_all(const Call& c, std::int64_t* places, std::int64_t* 
   return places;
 }
 
-// Sorts the first k of n places. The best k so far compete with one piece of the others after the other.
+// Finds and sorts the first k of n positions: the best k so far are sorted together with each further piece in turn.
 template <class First>
 void sort_some(const Call& c, std::int64_t* places, std::int64_t k, std::int64_t n, const First& first) {
   for (std::int64_t at = k; at < n && !c.stopped(); at += sorted_at_once) {
@@ -70,7 +70,7 @@ void sort_rows(const Call& c) {
       const std::int64_t* sorted = places;
       if (all) sorted = sort_all(c, places, places + n, n, first);
       else sort_some(c, places, k, n, first);
-      if (n > sorted_at_once && c.stopped()) return;  // `sorted` may hold anything
+      if (n > sorted_at_once && c.stopped()) return;  // `sorted` is undefined after a stop
       for (std::int64_t i = 0; i < k; ++i) {
         c.out[0].ptr<T>()[r * k + i] = row[sorted[i]];
         c.out[1].ptr<std::int64_t>()[r * k + i] = sorted[i];

@@ -7,7 +7,7 @@ local speed = require "rille.estimate.speed"
 local training = {}
 
 local weight_bytes = { fp32 = 4, tf32 = 4, fp16 = 2, bf16 = 2, fp8 = 2 }
--- Of muon's parameters few are no matrices, so that adamw's two moments for those are left out.
+-- Few of muon's parameters are not matrices, so the two moments that adamw keeps for those are ignored.
 local moments_bytes = { adamw = 8, adam = 8, lamb = 8, sgd = 4, lion = 4, muon = 4 }
 training.precisions, training.optimizers = weight_bytes, moments_bytes
 

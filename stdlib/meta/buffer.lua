@@ -14,10 +14,10 @@ local Buffer = {}
 --- local head = buffer:text(1, 4)
 function Buffer:text(first, last) end
 
---- A tensor of the CPU in the buffer's memory, without a copy. Operations in place write to the buffer, once a value of
+--- A tensor of the CPU in the buffer's memory, without a copy. Operations in place write to the buffer when a value of
 --- the tensor is read.
 ---@param dtype string such as "f32"
----@param shape integer[]? one dimension with as many elements as fit, if left out
+---@param shape integer[]? by default one dimension with as many elements as fit
 ---@return Tensor view
 ---@mark ephemeral
 ---@error invalid the tensor is larger than the buffer

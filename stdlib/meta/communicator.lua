@@ -51,8 +51,8 @@ function Communicator:all_gather(x) end
 ---@error invalid the first dimension is not divisible by the number of ranks
 function Communicator:reduce_scatter(x, how) end
 
---- Sends a tensor to one rank, which must call `recv` or `sendrecv`. Waits until that rank has begun to receive: where
---- every rank sends before it receives, none goes on; `sendrecv` does both at once.
+--- Sends a tensor to one rank, which must call `recv` or `sendrecv`. Waits until that rank has begun to receive: if
+--- every rank sends before it receives, all of them wait until the time limit; `sendrecv` does both at once.
 ---@param x Tensor the tensor to send
 ---@param to integer the rank
 ---@return Tensor x the same
@@ -68,7 +68,7 @@ function Communicator:send(x, to) end
 ---@error invalid there is no such rank, or it is this one
 function Communicator:recv(x, from) end
 
---- Sends a tensor to one rank while it receives another one: a ring of ranks hands its tensors on with one call each.
+--- Sends a tensor to one rank while it receives another one: in a ring each rank passes its tensor on with one call.
 --- For rank `to` the call is a `send`, for rank `from` a `recv`: they may answer with `sendrecv`, or with `recv` and
 --- `send`. The two tensors may differ in shape and type; if they share memory, a copy is sent. A rank may send to
 --- itself what it also receives from itself. On GPUs both go as one NCCL group.

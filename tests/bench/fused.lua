@@ -14,7 +14,7 @@ return rille.step("bench", {}, function()
     for _ = 1, 40 do
       for way, fn in pairs(ways) do
         local began = native.clock()
-        local kept = {}                              -- what nobody holds is not computed
+        local kept = {}                              -- a tensor without a handle is not computed
         for i = 1, calls do kept[i] = fn(x) end
         dev:synchronize()
         best[way] = math.min(best[way], (native.clock() - began) / calls)

@@ -128,7 +128,7 @@ try:
     home = Home()
     hook = f"http://127.0.0.1:{web_port}/hook?token=geheim"
     code, out = home.run(spend(hook))
-    check("a web hook is told, though the run ends right after it is due", code == 0 and len(Hook.got) == 1, out)
+    check("a web hook gets the alert, though the run ends right after it is due", code == 0 and len(Hook.got) == 1, out)
     told = Hook.got[0] if Hook.got else {}
     check("with all that is to be known", told.get("event") == "budget" and told.get("limit_micros") == 600_000 and
           "of the run's budget of $0.60" in told.get("message", "") and told.get("run") and told.get("id"), told)
@@ -146,7 +146,7 @@ rille.step("die once", function()
 end)
 local three = rille.rent("three", { gpu = "cpu", provider = "remote", ttl = "10m", min_ttl = "1m" })""" % (root, root)))
     code, out = home.rille("resume", "last")
-    check("a limit is told of once, also after a kill", code == 0 and len(Hook.got) == 1, (out, Hook.got))
+    check("an alert is sent once, also after a kill", code == 0 and len(Hook.got) == 1, (out, Hook.got))
 
     # --- an address that is a secret: by its name, and by mistake
     Hook.got.clear()
@@ -162,7 +162,7 @@ local three = rille.rent("three", { gpu = "cpu", provider = "remote", ttl = "10m
           "env:SLACK_URL" for w in home.trail()), (Hook.got, home.trail()))
     left = [f for folder, _, names in os.walk(home.path) for f in (os.path.join(folder, n) for n in names)
             if b"geheim" in open(f, "rb").read()]
-    check("stands nowhere in the home, and is told to nobody else", not left and "geheim" not in out +
+    check("is stored nowhere in the home, and sent to no other server", not left and "geheim" not in out +
           json.dumps(home.trail()), (left, out))
     home.env.pop("SLACK_URL")
     home.journal("UPDATE alerts SET next_us=0, created_us=0 WHERE told_us IS NULL")
@@ -175,7 +175,7 @@ local three = rille.rent("three", { gpu = "cpu", provider = "remote", ttl = "10m
           any(w.get("to") == f"http://127.0.0.1:{web_port}" for w in home.trail()), (out, home.trail()))
     Hook.status = 204
 
-    # --- nobody listens
+    # --- no server listens
     Hook.got.clear()
     Hook.status = 503
     home = Home()
@@ -190,7 +190,7 @@ local three = rille.rent("three", { gpu = "cpu", provider = "remote", ttl = "10m
     home.journal("UPDATE alerts SET next_us=0")
     home.rille("gc")
     home.rille("gc")
-    check("later it is told by whatever command comes by, once, as the same one",
+    check("later the next command sends it, once, as the same alert",
           len(Hook.got) == 2 and Hook.got[0]["id"] == Hook.got[1]["id"], Hook.got)
 
     Hook.got.clear()
@@ -201,7 +201,7 @@ local three = rille.rent("three", { gpu = "cpu", provider = "remote", ttl = "10m
     home.rille("gc")
     home.journal("UPDATE alerts SET next_us=0")
     home.rille("gc")
-    check("after a day it is given up, which is told", len(Hook.got) == 2 and
+    check("after a day it is given up, and that is reported", len(Hook.got) == 2 and
           any("given up" in w.get("what", "") for w in home.trail()), (Hook.got, home.trail()))
     Hook.status = 204
 
@@ -258,7 +258,7 @@ local three = rille.rent("three", { gpu = "cpu", provider = "remote", ttl = "10m
     Smtp.tls.load_cert_chain(root + "/cert.pem", root + "/key.pem")
     strange = Home(RILLE_SMTP_URL=f"smtp://user:geheim@localhost:{smtp_port}")
     code, out = strange.run(spend("mailto:ann@example.org"))
-    check("a certificate of nobody we know is refused", code == 0 and not Smtp.mails and not Smtp.logins and
+    check("a certificate of an unknown authority is refused", code == 0 and not Smtp.mails and not Smtp.logins and
           any("certificate" in w.get("message", "") and w.get("to") == "mailto:ann@example.org"
               for w in strange.trail()), strange.trail())
     known = Home(RILLE_SMTP_URL=f"smtp://user:geheim@localhost:{smtp_port}", SSL_CERT_FILE=root + "/cert.pem")

@@ -45,7 +45,7 @@ try:
     alter("DELETE FROM events WHERE id=(SELECT max(id) FROM events)")
     check("rows cut off do not show by themselves", run("audit")[0] == 0)
     code, out, err = run("audit", "--kept", later)
-    check("but to whoever kept the hash", code == 1 and "no row of the audit trail has the hash" in err and
+    check("but with the kept hash they do", code == 1 and "no row of the audit trail has the hash" in err and
           "removed" in err, err)
     alter("UPDATE events SET data=replace(data,'box','fox') WHERE id=2")
     code, out, err = run("audit")

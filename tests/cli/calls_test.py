@@ -95,7 +95,8 @@ print(pcall(box.exec, box, "wrong", { argv = { "true" }, secrets = { HF_TOKEN = 
 box:exec("kept", { argv = { "sh", "-c", "cp -r $RILLE_INSTANCE " .. rille.args { to = "copy" }.to } })
 """.replace('rille.args { to = "copy" }.to', f'"{root}/copy"'))
 check("secrets are there", code == 0 and "program 13" in out and "call\t13" in out, out)
-check("one that is not set is told", "secrets: the environment variable NOT_SET is not set on this machine" in out, out)
+check("a variable that is not set is reported",
+      "secrets: the environment variable NOT_SET is not set on this machine" in out, out)
 check("values are refused", "must be a list of names" in out, out)
 found = subprocess.run(["grep", "-rl", "planted-", root + "/home", root + "/copy"], capture_output=True,
                        text=True).stdout

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A program with 200 MB of output, and a person who does not read it: neither the program, nor the agent, nor the
+"""A program with 200 MB of output, and a terminal that does not read it: neither the program, nor the agent, nor the
 channel, nor the runner waits for ever or grows without bound. usage: chatty_test.py RILLE"""
 import glob, os, re, shutil, subprocess, sys, tempfile, time
 
@@ -73,8 +73,8 @@ pids = parts()
 check("all parts are there", sorted(pids) == ["connect", "daemon", "keeper", "runner"], pids)
 before = {name: peak_mb(pid) for name, pid in pids.items()}
 open(f"{root}/go1", "w").close()
-wait_for("the program ends though nobody reads", lambda: os.path.exists(f"{root}/wrote"))
-wait_for("its result is kept though nobody reads", lambda: any(
+wait_for("the program ends though its output is not read", lambda: os.path.exists(f"{root}/wrote"))
+wait_for("its result is kept though its output is not read", lambda: any(
     os.path.exists(os.path.dirname(log) + "/result.json")
     for log in glob.glob(f"{root}/home/instances/*/calls/*/log") if os.path.getsize(log) > LOG_BYTES_MAX))
 for name, pid in pids.items():

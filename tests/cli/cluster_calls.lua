@@ -8,7 +8,7 @@ tap.test("who has ended because it was idle is no member any more; bounds replac
   local gang = rille.cluster("gang", { count = 2, gpu = "cpu", idle_after = "1s", idle_below = 1 })
   local old = gang:boxes()
   while old[1].state == "live" or old[2].state == "live" do rille.sleep("10ms") end
-  tap.equal(gang.count, 2)                      -- nobody has looked yet
+  tap.equal(gang.count, 2)                      -- the end has not been noticed yet
   gang._options = { gpu = "cpu" }
   rille.autoscale(gang, { metric = function() return nil end, min = 2, max = 2, interval = "10ms" })
   tap.equal(gang:map("square", { 2, 3 }, function(box, n)

@@ -145,19 +145,21 @@ for transport in ("any", "tcp"):
     results = ended(ranks, 60)
     check(f"{transport}: they were at work", going, results)
     for r in (0, 1, 3):
-        check(f"{transport}: rank {r} is told that rank 2 was killed", results[r][0] == 1
+        check(f"{transport}: rank {r} gets the error that rank 2 was killed", results[r][0] == 1
               and "rank 2 is gone during all_reduce mean of f32[1000]" in results[r][2], results[r])
 
 mark = f"{root}/early-"
 ranks = start("early", "print('met')", 3, ranks=[0, 1], timeout="3s", first=mark)
 results = ended(ranks, 60)
-check("who does not come is named by all", all(code == 124 and "rank 2 of 3 did not connect to 127.0.0.1:" in errors
-                                               for code, _, errors in results), results)
+check("all ranks name the rank that does not come",
+      all(code == 124 and "rank 2 of 3 did not connect to 127.0.0.1:" in errors for code, _, errors in results),
+      results)
 results = ended(start("world", "print('met')", 2, only={1: {"world": 3}}), 60)
 differs = "rank 1 was made with world = 3, rank 0 with world = 2"
-check("another world is told by all", all(code == 1 and differs in errors for code, _, errors in results), results)
+check("all ranks report a different world",
+      all(code == 1 and differs in errors for code, _, errors in results), results)
 results = ended(start("shapes", "print(comm:all_reduce(dev:zeros { 2, 3 + rank }):sum():item())", 2), 60)
-check("another shape is told by all, with both", all(
+check("all ranks report a different shape, with both shapes", all(
     code == 1 and "all_reduce sum of f32[2, 3]" in errors and "all_reduce sum of f32[2, 4]" in errors
     for code, _, errors in results), results)
 results = ended(start("grows", """
@@ -171,11 +173,11 @@ print(pcall(comm.send, comm, dev:zeros { 2 }, 0))
 print(pcall(rille.communicator, { rank = 0, world = 2, adress = "127.0.0.1:1" }))
 """, 1), 60)
 said = results[0][1]
-check("mistakes are told at once", results[0][0] == 0 and "gradients flow through it" in said
+check("mistakes are errors at once", results[0][0] == 0 and "gradients flow through it" in said
       and "is not the name of a reduction" in said and "a rank cannot exchange data with itself" in said
       and "adress" in said, results)
 
-# Ctrl-C while a rank waits for another that is slow: it ends soon, and the other is told.
+# Ctrl-C while a rank waits for another that is slow: it ends soon, and the other rank gets an error.
 mark = f"{root}/interrupted-"
 ranks = start("interrupted", """
 local t = dev:ones { 10 }
@@ -191,7 +193,7 @@ results = ended(ranks[:1], 60)
 open(f"{mark}on", "w").close()
 results += ended(ranks[1:], 60)
 check("a rank that waits ends at Ctrl-C", going and results[0][0] == 130, results)
-check("and the other is told", results[1][0] == 1 and "rank 0" in results[1][2], results)
+check("and the other rank gets an error", results[1][0] == 1 and "rank 0" in results[1][2], results)
 # Groups: even and odd ranks, the last one first; one rank in none; the groups and the whole beside each other.
 groups = """
 local function all(t) return table.concat(t:totable(), " ") end
@@ -241,7 +243,7 @@ comm:close()
 print(pcall(comm.split, comm, 0))
 """, 1), 60)
 said = results[0][1]
-check("mistakes with groups are told at once", results[0][0] == 0 and "color = red; a whole number" in said
+check("mistakes with groups are errors at once", results[0][0] == 0 and "color = red; a whole number" in said
       and "key = 1.5" in said and "nil\tnil\t1" in said and "communicator is closed" in said
       and re.search("false.*(traced|compiled function)", said), results)
 processes.remove()

@@ -65,8 +65,8 @@ check("the doctor says that the driver is older than the kernels' toolkit, with 
 code, out, said = script('rille.device "cuda:0"', **newer)
 check("and so does a device by name", code == 1 and "older than this build's kernels" in said and "R580" in said, said)
 code, out, said = script(adds, **newer)
-check("a script without a name does not compute on the processor, and is told why", code == 1 and "cpu" not in out and
-      "12.4" in said and "13.0" in said and "RILLE_DEVICE=cpu" in said, out + said)
+check("a script that names no device does not compute on the processor, and gets the reason",
+      code == 1 and "cpu" not in out and "12.4" in said and "13.0" in said and "RILLE_DEVICE=cpu" in said, out + said)
 rows = doctor(RILLE_STANDIN_VERSION="12040")
 check("the doctor names each library of a newer CUDA than the driver's", rows["cuBLASLt"]["state"] ==
       rows["NVRTC"]["state"] == "warning" and "it is of CUDA 13, and the driver knows 12.4" in rows["cuBLASLt"]["costs"]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What is rented in another currency, and nobody has converted, is counted in that. usage: currency_test.py RILLE"""
+"""Without a rate, costs in another currency are counted in that currency. usage: currency_test.py RILLE"""
 import json, os, shutil, subprocess, sys, tempfile, time
 
 from remote_cloud import RemoteCloud, serve

@@ -52,7 +52,7 @@ def settings_of_aws(**more):
 
 
 try:
-    # Without a word: what is set up, and nobody is asked.
+    # Without arguments: shows the configuration, and calls no provider.
     out = rows(doctor("--json")[1])
     check("without settings there is this machine", out["providers"]["found"] == "local", out["providers"])
     check("and no provider is called unknown to this version", not any("later" in r["costs"] for r in out.values()))
@@ -61,25 +61,25 @@ try:
     out = rows(text)
     check("each provider of the settings is a row", code == 0 and "verified: fake" in out["aws"]["found"] and
           "guest" in out["aws"]["found"], out.get("aws"))
-    check("and nobody was asked", control("state")["calls"] == [])
+    check("and no provider was called", control("state")["calls"] == [])
     wrong = settings(awz={})
     code, text, _ = doctor("--json", **wrong)
     out = rows(text)
-    check("settings that are wrong are told", code == 1 and out["providers"]["state"] == "missing" and
+    check("wrong settings are reported", code == 1 and out["providers"]["state"] == "missing" and
           "aws" in out["providers"]["costs"], out["providers"])
     check("the journal is not blamed", out["journal"]["state"] == "warning", out["journal"])
 
     # One provider's keys.
     aws = dict(told["env"], **settings_of_aws())
     out, one, text = of_provider("--provider", "aws", **aws)
-    check("who the keys are, and where they were found", one["identity"]["who"].startswith("arn:aws:iam::") and
+    check("the keys' identity, and where they were found", one["identity"]["who"].startswith("arn:aws:iam::") and
           one["identity"]["account"] == "123456789012" and out["credentials"]["found"] == "the environment", one)
     check("a young key is fine", out["key age"]["state"] == "ok" and out["key age"]["found"].startswith("30 days"),
           out["key age"])
     check("each region answers", [out[f"region {r}"]["state"] for r in ("us-east-1", "eu-central-1")] == ["ok"] * 2)
-    check("quotas are told", any("P instances" in q["name"] and q["limit"] == 768 for q in one["quotas"]), one)
+    check("quotas are shown", any("P instances" in q["name"] and q["limit"] == 768 for q in one["quotas"]), one)
     check("the clock is right", out["clock"]["state"] == "ok", out["clock"])
-    check("dead man and verification are told", out["dead man"]["found"].startswith("guest") and
+    check("dead man and verification are shown", out["dead man"]["found"].startswith("guest") and
           out["verified"]["found"] == "fake and moto, signer = vendor SDK", out)
     check("no secret is shown", not any(s in text for s in told["secrets"]))
     check("nothing was rented", not any(c["operation"] == "RunInstances" for c in control("state")["calls"]))
@@ -91,12 +91,12 @@ try:
     check("the table says the same", re.search(r"^key age +warning +91 days", table, re.M), table)
     control("fault", kind="skew", seconds=7200)
     out, _, _ = of_provider("--provider", "aws", **aws)
-    check("a clock that is off is told", out["clock"]["state"] == "warning" and
+    check("a wrong clock is reported", out["clock"]["state"] == "warning" and
           re.search(r"(2h|1h59m\d*s?) ahead", out["clock"]["found"]), out["clock"])
     control("calm")
     bad = dict(aws, AWS_SECRET_ACCESS_KEY="x" * 40)
     out, _, text = of_provider("--provider", "aws", code=1, **bad)
-    check("keys that are refused are told, with what to do", out["credentials"]["state"] == "missing" and
+    check("refused keys are reported, with what to do", out["credentials"]["state"] == "missing" and
           out["credentials"]["costs"], out)
     temporary = dict(aws, **told["temporary"])
     out, _, _ = of_provider("--provider", "aws", **temporary)
@@ -104,7 +104,7 @@ try:
     out, _, _ = of_provider("--provider", "vast", code=1)
     check("one that no settings name is tried with none", "VAST_API_KEY" in out["credentials"]["costs"], out)
     out, _, _ = of_provider("--provider", "local")
-    check("this machine lets everybody in", out["credentials"]["found"] == "none are needed" and
+    check("this machine needs no credentials", out["credentials"]["found"] == "none are needed" and
           out["offers"]["state"] == "ok", out)
     _, one, _ = of_provider("--provider", "all", **aws)
     check("all begins with this machine", one["provider"] == "local", one)
@@ -129,13 +129,13 @@ try:
     check("live: a rent of this machine, step by step", out.get("ok") and [s["step"] for s in out["steps"]] ==
           ["credentials", "rent", "list", "call", "dead man", "release", "gone"], (code, text, err))
     code, text, err = doctor("--live", "local")
-    check("live: told as it goes", code == 0 and re.search(r"^call +ok +[0-9.]+ s", text, re.M) and
+    check("live: each step is printed at once", code == 0 and re.search(r"^call +ok +[0-9.]+ s", text, re.M) and
           "all is well" in text, (code, text, err))
     check("live: a name that is misspelt", doctor("--live", "locl")[0] == 2)
     listed = subprocess.run([rille, "leases", "--json"], env=env, capture_output=True, text=True, timeout=60)
     check("live: nothing is rented afterwards", json.loads(listed.stdout) == [], listed)
 
-    # On a cloud whose machine nobody reaches: refused by the cap, interrupted, killed.
+    # On a cloud whose machine cannot be reached: refused by the cap, interrupted, killed.
     traits = dict(traits=dict(visibility_lag_ms=300, create_timeout_ms=1000))
     aws = dict(told["env"], **settings_of_aws(**traits))
     before = len(control("state")["machines"])

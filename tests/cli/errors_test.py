@@ -59,7 +59,7 @@ try:
                                                                     "--x"), 1, "no argument --x")
     check("which is kept", json.loads(run("ps", "--json")[1])[0]["state"] == "failed")
     code, out = script('print("fine")', "--stepz", "4")
-    check("options that nothing reads are told", code == 0 and "has read its options (--stepz)" in out, out)
+    check("unused options are reported", code == 0 and "has read its options (--stepz)" in out, out)
     code, out = script('rille.args()', "--stepz", "4")
     check("but not when they are read", code == 0 and "has read" not in out, out)
     expect("an argument given twice", script('rille.args { steps = 3 }', "--steps", "4", "--steps=5"), 2,
@@ -138,7 +138,7 @@ top()"""), 1, r"(?s)bad 3.*:6: in function 'inner'\n.*:7: in the function at lin
     check("a run that is not there", code == 1 and "no run '20200101'" in out, out)
     check("an unknown flag of the command", run("ps", "--bogus")[0] == 2)
     code, out = run("offers", "--gpu", "A100")
-    check("offers: nobody was asked but this machine", code == 0 and "only this machine is set up" in out, out)
+    check("offers: only this machine was asked", code == 0 and "only this machine is set up" in out, out)
     expect("a home that is no folder", run("ps", RILLE_HOME="/dev/null"), 1, "make the folder '/dev/null'",
            "RILLE_HOME names the folder")
     bare = {name: value for name, value in env.items() if name not in ("HOME", "RILLE_HOME", "XDG_STATE_HOME")}
@@ -345,7 +345,7 @@ return "end"
     q = subprocess.Popen([rille, "resume", "last"], env=env, cwd=root, stdout=subprocess.PIPE,
                          stderr=subprocess.STDOUT, text=True)
     first = [q.stdout.readline() for _ in range(2)]
-    check("an edited script: the pinned one goes on, and one is told", "has changed" in "".join(first), first)
+    check("an edited script: the pinned one goes on, with a note", "has changed" in "".join(first), first)
     q.send_signal(signal.SIGINT)
     code = q.wait(timeout=30)
     check("and can be cancelled", code == 130, code)

@@ -55,7 +55,7 @@ print(other:telemetry().cpu_percent ~= nil or "no reading yet")
 """)
     code, out = run("run", idle)
     check("an idle machine is released while its run goes on", code == 0 and "1\nreleased\n" in out, out)
-    check("and whoever uses it then is told why", "is released" in out and "idle for 1.0s, its idle_after" in out, out)
+    check("and a later use gets the reason", "is released" in out and "idle for 1.0s, its idle_after" in out, out)
     check("with on_loss = replace the next call gets another", "again\t2\n" in out, out)
     check("nothing is left", not instances() and not leases(), instances())
     events = json.loads(run("logs", "--json", "last")[1])
@@ -82,7 +82,7 @@ rille.sleep("1h")""")
     check("a lease whose machine is gone is shown", code == 0 and "does not show the machine of box" in out, out)
     code, out = run("gc")
     check("and the reaper settles it", code == 0 and not leases(), out)
-    # Nobody uses the box any more after these: only who follows it learns that it has ended itself. No loop is endless.
+    # After these the box is unused; only a process that follows it learns that it has ended itself. No loop is endless.
     follows = """local box = rille.rent("box", { gpu = "cpu", idle_after = "%ds", idle_below = 1 })
 print("ready")
 for _ = 1, 400 do if box.state == "live" then rille.sleep("50ms") end end
@@ -128,7 +128,7 @@ print("found", found)
 print(box:call("there", function() return "there" end))
 """ % home)
     code, out = run("run", unused)
-    check("an agent that nobody has called is started before orphan_after is over",
+    check("an uncalled agent is started before orphan_after is over",
           code == 0 and "found\ttrue\nthere" in out, out)
 
     for option, said in [("idle_below = 2", "a number from 0 to 1"), ('idle_after = "soon"', "idle_after"),
@@ -148,7 +148,7 @@ print(box:call("there", function() return "there" end))
 print("ready")
 rille.sleep("1h")"""))
     code, out = run("leases")
-    check("rille leases says who ends it when all else fails", "ENDED BY" in out and "guest" in out, out)
+    check("rille leases shows what ends it when all else fails", "ENDED BY" in out and "guest" in out, out)
     check("in JSON, too", leases()[0]["ended_by"] == "guest", leases())
     code, out = run("leases", "--all-providers")
     check("a machine of a lease is known", code == 0 and " live " in out and "guest" in out, out)

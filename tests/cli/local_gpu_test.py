@@ -64,7 +64,7 @@ try:
     code, told = run('local box = rille.rent("box", { gpu = "cpu", ttl = "1h" })\n' + show)
     check("the processor is had by its name, and sees no GPU", code == 0 and "none\tcpu\t6\t0" in told, told)
     code, told = run('local box = rille.rent("box", { ttl = "1h" })\n' + show)
-    check("and where nobody speaks of GPUs", code == 0 and "none\tcpu\t6\t0" in told, told)
+    check("and where no GPU is mentioned", code == 0 and "none\tcpu\t6\t0" in told, told)
 
     two = 'local box = rille.rent("one", { gpu = "any", ttl = "1h" })\n' + show + \
           'local box = rille.rent("two", { gpu = "any", ttl = "1h" })\n' + show

@@ -191,7 +191,7 @@ rille.offers { workload = "nothing" }
           json.loads(out)["ended_well"] == 3, (out, err))
     open(home, "w").write("torn")
     code, out, err = run("offers", "--measured")
-    check("a damaged file is told", code == 1 and "measured.json" in err and "integrity" in err, err)
+    check("a damaged file is reported", code == 1 and "measured.json" in err and "integrity" in err, err)
     code, out, err = run("run", script("tiny_gpt", training % (60, "")))
     check("and costs no training", code == 0 and open(home).read() == "torn", (code, out, err))
 finally:

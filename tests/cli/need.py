@@ -27,7 +27,7 @@ def no_network():
 
 def own_network():
     """Runs this program again, as root, in a network of its own: the loopback alone, with every port and address free,
-    which nobody outside reaches."""
+    which cannot be reached from outside."""
     if not os.environ.get("RILLE_OWN_NETWORK"):
         met(no_network)
         os.execvpe("unshare", ["unshare", "-n", sys.executable, "-B", *sys.argv],

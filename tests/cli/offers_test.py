@@ -70,13 +70,13 @@ def ids(*words):
 try:
     settings()
     first = offers()
-    check("the first time everybody is asked", Cloud.asked == 1 and {o["provider"] for o in first} ==
+    check("the first time every provider is asked", Cloud.asked == 1 and {o["provider"] for o in first} ==
           {"local", "remote"}, first)
     check("the home has a cache of it, and no journal was needed for the next", os.path.exists(root +
           "/home/cache/offers"))
     os.rename(root + "/home/journal.db", root + "/journal.gone")
     again = offers()
-    check("the second time nobody is asked, and the journal is not opened",
+    check("the second time no provider is asked, and the journal is not opened",
           Cloud.asked == 1 and not os.path.exists(root + "/home/journal.db"), again)
     same = [o for o in again if o["provider"] == "remote"]
     check("the answer is the same, with its age", [{k: v for k, v in o.items() if k != "age_seconds"} for o in same] ==
@@ -102,7 +102,7 @@ try:
     check("the count is of those that say none", ids("--gpu", "T4,A100:4", "--count", "1") == ["t4", "yuan"])
     check("by the memory of a GPU, as cards are sold", ids("--gpu-memory", "80GB") == ["a100x8", "h100x8", "yuan"] and
           ids("--gpu-memory", "16GB", "--max-price", "1") == ["t4"])
-    check("by who makes it", ids("--gpu-vendor", "nvidia") == ids() and ids("--gpu-vendor", "AMD") == [])
+    check("by maker", ids("--gpu-vendor", "nvidia") == ids() and ids("--gpu-vendor", "AMD") == [])
     check("by the disk, of which nothing is known", ids("--disk-kind", "nvme") == [])
     code, out, err = run("offers", "--gpu", "any,A100")
     check("a list is of models", code == 1 and "\"any\" is not a model" in err, (code, err))
@@ -161,7 +161,7 @@ try:
                 'do print(o.id) end\n'
                 'print(select(2, pcall(rille.offers, { gpuu = "A100" })).message)\n')
     code, out, err = run("run", root + "/asks.lua")
-    check("a script that asks for nothing is told once what to change", (code, out) == (0, "0\n0\n0\n0\n0\na100x8\n"
+    check("a script that asks for nothing gets one hint what to change", (code, out) == (0, "0\n0\n0\n0\n0\na100x8\n"
           "offers has no option 'gpuu'\n") and 'several models are a list: gpu = { "H100", "A100" }' in err and
           err.count('a machine has 4 or 8 of them here: gpu = "A100:8"') == 1 and
           err.count('did you mean gpu = "H100"?') == 1, (code, out, err))
@@ -196,12 +196,12 @@ try:
           any(o.get("error") and o["provider"] == "remote" for o in failing) and
           any(o["provider"] == "local" and "id" in o for o in failing), failing)
     code, out, err = run("offers", "--max-age", "0s")
-    check("a table has offers only; who failed is said beside it, by name", code == 0 and "such key" not in out and
+    check("a table has offers only; failed providers are named beside it", code == 0 and "such key" not in out and
           "local" in out and "remote" in err and "no such key" in err, (out, err))
     before = Cloud.asked
     offers("--max-age", "0s")
     check("and is asked again the next time", Cloud.asked == before + 1)
-    check("what it said before is still there for those whom its age suits", len(ids("--max-age", "1h")) == 4)
+    check("its earlier answer is still used where its age is allowed", len(ids("--max-age", "1h")) == 4)
     Cloud.fail = False
 
     with open(root + "/providers.json", "w") as f:
@@ -210,7 +210,7 @@ try:
     offers()
     check("other settings are another source", Cloud.asked == before + 1)
 
-    # Hosts of one's own, by a stand-in for ssh that notes whom it is sent to: one is off.
+    # The user's own hosts, through a stand-in for ssh that records its hosts: one is off.
     calls = root + "/calls"
     with open(root + "/ssh", "w") as f:
         f.write(f"""#!/bin/sh
@@ -249,7 +249,7 @@ esac
         json.dump({"ssh": {"hosts": ["me@gpu2"]}, "remote": remote}, f)
     Cloud.may_answer.clear()
     rows = {o["provider"]: o for o in offers("--refresh", "--timeout", "1s")}
-    check("a cloud that hangs stands in the list, after the time that was told", "id" in rows["ssh"] and
+    check("a cloud that hangs is in the list, after the given time", "id" in rows["ssh"] and
           rows["remote"]["kind"] == "timeout" and "longer than 1" in rows["remote"]["error"], rows)
     rows = {o["provider"]: o for o in offers()}
     check("without one it is left behind where others have offers, also from the cache", "id" in rows["ssh"] and

@@ -146,8 +146,8 @@ ranks = start("killed", trained, 2, folder=f"{root}/killed-run-", first=first)
 going = all(wait_for(f"{first}going{r}", ranks) for r in range(2))
 ranks[1].send_signal(signal.SIGKILL)
 results = ended(ranks, 60)
-check("the other rank is told who was killed", going and results[0][0] == 1 and "rank 1 is gone" in results[0][2],
-      results)
+check("the other rank's error names the killed rank",
+      going and results[0][0] == 1 and "rank 1 is gone" in results[0][2], results)
 again = ended(start("again", trained, 2, folder=f"{root}/killed-run-"))
 check("started again they go on from the checkpoint", all(r[0] == 0 for r in again)
       and "step     1 " not in again[0][1] and not os.path.exists(f"{root}/killed-run-1"), again)
@@ -216,7 +216,7 @@ ranks = start("interrupted", failing.replace("steps = 6", "steps = 1e6").replace
 going = all(wait_for(f"{first}going{r}", ranks) for r in range(2))
 ranks[0].send_signal(signal.SIGINT)
 results = ended(ranks, 60)
-check("Ctrl-C at one rank ends the other, which is told", going and results[0][0] == 130 and results[1][0] == 1
+check("Ctrl-C at one rank ends the other with an error", going and results[0][0] == 130 and results[1][0] == 1
       and "rank 0 failed" in results[1][2], results)
 
 # 3e34 times the scale of 65536 is beyond f32 at rank 1: no rank takes that step, and both shrink the scale.
@@ -262,7 +262,7 @@ local data = { next = function() n = n + 1 if n <= 7 then return dev:full { 2, 1
 """
 results = ended(start("steps", simple + """
 rille.train { update = update, data = data, steps = 10 + rank, optimizer = opt, communicator = comm }""", 2), 60)
-check("other options at one rank are told by both", all(
+check("both ranks report different options", all(
     r[0] == 1 and "rank 1 has steps = 11, rank 0 has 10" in r[2] for r in results), results)
 results = ended(start("short", simple + """
 rille.train { update = update, data = data, steps = 10, optimizer = opt, communicator = comm }""", 2), 60)
@@ -288,7 +288,7 @@ comm:close()
 print(pcall(rille.train, { update = update, data = data, steps = 3, optimizer = opt, communicator = comm }))
 """, 1), 60)
 said = results[0][1]
-check("mistakes are told at once", results[0][0] == 0 and "whose gradients to average" in said and "tcp" in said
+check("mistakes are errors at once", results[0][0] == 0 and "whose gradients to average" in said and "tcp" in said
       and "comunicator" in said and "communicator is closed" in said, results)
 processes.remove()
 finish()

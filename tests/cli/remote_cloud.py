@@ -17,7 +17,7 @@ class RemoteCloud(http.server.BaseHTTPRequestHandler):
         self.send_response(status)
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
-        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # who asked has not waited
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # the client has not waited
             self.wfile.write(data)
 
     def log_message(self, *_):
@@ -25,7 +25,7 @@ class RemoteCloud(http.server.BaseHTTPRequestHandler):
 
 
 def serve(cloud):
-    """The server, and the provider's entry in the settings. Who has started it ends it: server.shutdown()."""
+    """The server, and the provider's entry in the settings. The caller ends it: server.shutdown()."""
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), cloud)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     return server, {"url": f"http://127.0.0.1:{server.server_port}", "traits": {"dead_man": "provider"}}

@@ -234,7 +234,7 @@ code, out = run("resume", "last", "--retry-failed")
 check("a program that failed is run again", code == 0 and did() == ["end"], out)
 run("run", script("raises", 'do_ "a"; error("in the script")'))
 code, out = run("resume", "last", "--retry-failed")
-check("an error of the script itself is told apart", code == 1 and "in the script itself" in out, out)
+check("an error of the script itself is distinguished", code == 1 and "in the script itself" in out, out)
 
 # --- alive
 p = subprocess.Popen([rille, "run", script("long", 'do_ "a"; print("waiting"); rille.signal("go"); return do_ '

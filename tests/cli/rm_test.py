@@ -108,7 +108,7 @@ try:
     os.mkdir(victim)
     outside = os.path.relpath(victim, home + "/runs")
     run("run", script("ends", "return 1"))
-    with sqlite3.connect(home + "/journal.db") as db:  # as somebody may have written who passes a home on
+    with sqlite3.connect(home + "/journal.db") as db:  # as an untrusted home that was passed on may contain
         db.execute("update runs set id = ? where id = ?", (outside, ids()[0]))
     db.close()
     code, out = run("rm", outside)

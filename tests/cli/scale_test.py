@@ -145,10 +145,10 @@ end)
 for i in ipairs(items) do if out[i] ~= i * i then error("item " .. i) end end
 """)
     code, out, err = run("simulate", short, "-n", "5", "--json", "--weather", "calm")
-    check("who is over is no member; bounds replace it, and work that was cut off goes to another",
+    check("an instance that has ended is no member; bounds replace it, and its interrupted work goes to another",
           code == 0 and json.loads(out)["ended_well"] == 5, out + err)
     code, out, err = run("simulate", short, "-n", "1", "--weather", "calm")
-    check("the ttl that the scaling outlasts is told", " ends 1 h from now, by its ttl" in out + err
+    check("a ttl shorter than the scaling is reported", " ends 1 h from now, by its ttl" in out + err
           and "goes to another instance: " in out + err, out + err)
 
     alone = script("alone", """
@@ -202,7 +202,7 @@ if gang.count ~= 1 then error("not shrunk: " .. gang.count) end
     for file in (here + "/cluster_calls.lua", here + "/../lua/tap.lua"):
         shutil.copy(file, root)
     code, out, err = run("run", root + "/cluster_calls.lua", RILLE_HOME=root + "/calls")
-    check("who calls is not taken, and who was idle is replaced", code == 0 and "\n1..5\n" in out
+    check("a busy instance is not taken, and an idle one is replaced", code == 0 and "\n1..5\n" in out
           and "not ok" not in out, out + err)
 
     load = root + "/load"

@@ -46,7 +46,7 @@ again = json.loads(run(*many)[1])
 check("the same seeds are the same runs", again["outcomes"] == data["outcomes"])
 
 one = run("simulate", train, "--runs", "1", "--seed", "9", "--weather", "calm", "--", "--seed", "5")
-check("one run is told, with what the script prints, and its own options come after --",
+check("one run is shown, with the script's output; the script's options come after --",
       one[0] == 0 and "loss 1.5, code 0, seed 5" in one[1] and "rent trainer at $31.92 per hour" in one[2], one)
 check("the same run twice is the same to the letter",
       one == run("simulate", train, "--runs", "1", "--seed", "9", "--weather", "calm", "--", "--seed", "5"))
@@ -66,7 +66,7 @@ check("failed runs are counted by kind, with the command that shows one",
 
 unknown = script("unknown", 'local box = rille.rent("b")\nbox:call("mystery", function() return 3 end)\n')
 code, out, err = run("simulate", unknown, "-n", "20")
-check("a call that nobody knows is refused once, with what to write",
+check("an unknown call is refused once, with what to write",
       code == 1 and "the duration of call 'mystery' is unknown" in err and "sim = { duration" in err, out + err)
 check("plan does not mind", run("plan", unknown)[0] == 0 and "cpu" in run("plan", unknown)[1])
 check("simulations write nothing and rent nothing", run("leases")[1] == "" or "b" not in run("leases")[1].split())

@@ -64,7 +64,7 @@ print("caught", pcall(rille.sleep, "1h"))""")
     check("ps says which process runs it", shown["process"] == p.pid, shown)
     check("and show", f"process  {p.pid}" in run("show", "last")[1])
     code, out = run("cancel", "last")
-    check("cancel tells the process", code == 0 and "is told to end" in out, out)
+    check("cancel asks the process to end", code == 0 and "is asked to end" in out, out)
     out = p.communicate(timeout=30)[0]
     check("which cleans up", p.returncode == 130 and "cleaned up" in out and "released box" in out, out)
     check("the run is cancelled", state() == "cancelled")

@@ -38,11 +38,11 @@ check("what a card does not tell is left out", second == {
     "temperature_celsius": 58, "memory_used_bytes": 3e9, "memory_total_bytes": 24e9, "xids": []}, second)
 
 told = [r["gpus"][0]["xids"] for r in readings("xid", 2)]
-check("a critical error is told once", told == [[79, 31], []], told)
+check("a critical error is reported once", told == [[79, 31], []], told)
 lost = readings("lost")[0]["gpus"][1]
 check("a lost card says so, and the other goes on", lost["lost"] and "temperature_celsius" not in lost, lost)
 gone, other = readings("gone")[0]["gpus"]
-check("one that was lost before anybody looked hides no other", gone == {
+check("one that was lost before the first look hides no other", gone == {
     "index": "0", "lost": True, "driver": "580.1"} and other["index"] == "1" and other["name"] == "NVIDIA H200",
       (gone, other))
 parts = [g["index"] for g in readings("mig")[0]["gpus"]]

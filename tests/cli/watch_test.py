@@ -59,7 +59,7 @@ rille.step("mark", { effect = "once" }, function() mark(args.name, rille.run_id)
 
 for words, code, text in (
         (["schedule", "add", "n", "never", tick], 2, "is not a time plan"),
-        (["schedule", "add", "n", "0 25 * * *", tick], 2, "'25' is no hour"),
+        (["schedule", "add", "n", "0 25 * * *", tick], 2, "'25' is not a valid hour"),
         (["schedule", "add", "n", "every 1h", "nothing.lua"], 2, "there is no script"),
         (["schedule", "add", "a b", "every 1h", tick], 2, "cannot be the name"),
         (["schedule", "add", "n", "every 1h", tick, "x"], 2, "is not an option for the script"),

@@ -11,7 +11,9 @@
 
 #define CHECK(x) ((x) ? (void)0 : (fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #x), exit(1)))
 
-enum { wall_ms = 2000, late_ms = wall_ms + 250, given_up_ms = wall_ms + 4000 /* on a machine that is busy */ };
+enum { wall_ms = 2000, late_ms = wall_ms + 250 };
+static int given_up_ms = wall_ms + 4000; /* on a machine that is busy; RILLE_TEST_GRACE_MS: under sanitizers */
+static int relaxed = 0;                  /* then the wall may be over before memory is */
 
 #define SPIN "local function spin() while true do end end "
 #define RILLE "local rille = require 'rille' " SPIN
@@ -301,6 +303,8 @@ static int try_script(rille_runtime* rt, const char* name, const char* source, c
   rille_error* late = rille_run_wait(run, given_up_ms);
   int64_t took = now_ms() - began;
   const rille_error* error = rille_run_error(run);
+  if (relaxed && (kind == RILLE_MEMORY || kind == ENDS) && error && rille_error_kind(error) == RILLE_TIMEOUT)
+    kind = ANY;
   int good = !late && (kind == NONE || (kind == ENDS && !error) ||
                        (error && (kind == ANY || (int)rille_error_kind(error) == kind)));
   if (took > late_ms || !good || getenv("HOSTILE_VERBOSE"))
@@ -395,7 +399,7 @@ static int arguments(rille_runtime* rt) {
        RILLE_MEMORY},
       {"arguments by name", HOST "for i = 1, 1e5 do t['n' .. i] = i end for i = 1, 50 do a[i] = t end host.read(a)",
        RILLE_MEMORY},
-      {"arguments as JSON", HOST "for i = 1, 150 do a[i] = s end host.json(unpack(a))", RILLE_MEMORY},
+      {"arguments as JSON", HOST "for i = 1, 150 do a[i] = s end host.json(unpack(a))", RILLE_INVALID},
       {"arguments of a step", HOST "for i = 1, 50 do a[i] = s end host.step(unpack(a))", RILLE_MEMORY},
       {"functions", HOST "for i = 1, 20000 do a[i] = print end host.read(a)", RILLE_INVALID},
       {"arguments, less", HOST "for i = 1, 50 do t[i] = i host.read(t, s, { s, s, t }) host.json(t) host.step(s) end",
@@ -410,16 +414,31 @@ static int arguments(rille_runtime* rt) {
   return bad;
 }
 
+static int peak_mb(void) {
+  char line[200];
+  int kb = 0;
+  FILE* status = fopen("/proc/self/status", "r");
+  CHECK(status);
+  while (fgets(line, sizeof line, status)) sscanf(line, "VmHWM: %d", &kb);
+  fclose(status);
+  return kb / 1024;
+}
+
 /* What is kept beside Lua: errors of fibers, and a journal in memory. */
 static int kept(rille_runtime* rt) {
   rille_run_options o;
   rille_run_options_init(&o, sizeof o);
   o.memory_bytes = 64 << 20;
+  FILE* file = fopen("/proc/self/clear_refs", "w"); /* the peak counts from here */
+  CHECK(file && fputs("5", file) >= 0 && fclose(file) == 0);
+  const int before = peak_mb();
   int bad = try_script(rt, "errors of fibers",
                        RILLE
-                       "local s = ('x'):rep(16000) local function f() error(s, 0) end "
-                       "while true do pcall(function() rille.spawn('f', f):wait() end) end",
-                       &o, RILLE_MEMORY);
+                       "local s = ('x'):rep(16000) "
+                       "for i = 1, 8000 do rille.spawn('f', function() pcall(rille.sleep, 60) error(s .. i, 0) end) "
+                       "end rille.sleep(0.1) error('end')",
+                       &o, ENDS);
+  if (peak_mb() > before + 64 + 32) bad += 1, fprintf(stderr, "errors of fibers: %d MB\n", peak_mb() - before);
   rille_options options;
   rille_options_init(&options, sizeof options);
   options.home = ":memory:";
@@ -482,7 +501,7 @@ static void many_runs(rille_runtime* rt) {
 }
 
 /* A child made by fork has no watchdog of its parent; a runtime that it creates starts one. */
-static int after_fork(const char* folder) {
+__attribute__((unused)) static int after_fork(const char* folder) {
   pid_t child = fork();
   if (child == 0) {
     char home[600];
@@ -544,6 +563,8 @@ static void refuse_empty_options(rille_runtime* rt) {
 int main(int argc, char** argv) {
   const char* folder = getenv("RILLE_HOME");
   CHECK(folder);
+  const char* grace = getenv("RILLE_TEST_GRACE_MS");
+  if (grace) relaxed = 1, given_up_ms = wall_ms + atoi(grace);
   rille_options options;
   rille_options_init(&options, sizeof options);
   options.home = folder;
@@ -564,7 +585,9 @@ int main(int argc, char** argv) {
   if (argc < 2) {
     refuse_empty_options(rt);
     many_runs(rt);
+#ifndef __SANITIZE_THREAD__ /* it knows no thread that starts after a fork of several */
     bad += after_fork(folder);
+#endif
     bad += more_limits(rt);
     bad += arguments(rt);
     bad += kept(rt);

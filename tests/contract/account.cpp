@@ -1,6 +1,6 @@
-// What a provider tells of the account that it is used with, and what else it may have: quotas, a history of prices,
-// another type for a machine. Each is optional; fake.hpp says who has it. Last, what all of contract.cpp and this
-// file has called is held against the policy document.
+// The account of the keys that a provider is used with, and its optional functions: quotas, a history of prices,
+// another type for a machine. fake.hpp says which provider has them. Last, all calls that contract.cpp and this file
+// have made are compared with the policy document.
 #include "runtime/workflow/provider/account.hpp"
 
 #include "runtime/workflow/provider/left_over.hpp"
@@ -69,7 +69,7 @@ TEST_CASE_METHOD(Fake, "check: whose the keys are, where they were found, and wh
   check_hidden(*this, found->to_value().to_json());
 }
 
-TEST_CASE_METHOD(Fake, "check: how old the key is, or why nobody knows") {
+TEST_CASE_METHOD(Fake, "check: the age of the key, or the reason why it is unknown") {
   for (const int days : {30, 100}) {
     control("set", Value().set("key_age_days", days));
     const auto found = wait(make()->check({}));
@@ -104,7 +104,7 @@ TEST_CASE_METHOD(Fake, "check: keys that are refused, and a region that is") {
   check_hidden(*this, error_to_value(refused.error()).to_json());
 }
 
-TEST_CASE_METHOD(Fake, "check: a clock that is off is told") {
+TEST_CASE_METHOD(Fake, "check: a wrong clock is reported") {
   fault("skew");
   const auto found = wait(make()->check({}));
   if (!found) FAIL(found.error().message);
@@ -122,7 +122,7 @@ TEST_CASE_METHOD(Fake, "quotas: what may be rented, by region") {
     CHECK_FALSE(quota.region.empty());
     CHECK_FALSE(quota.name.empty());
     CHECK(quota.limit > 0);
-    CHECK(quota.used <= 0);  // 0, or not told
+    CHECK(quota.used <= 0);  // 0, or not reported
   }
   const std::string region = all->back().region;
   const auto some = wait(provider->quotas(region, {}));

@@ -1,6 +1,6 @@
 """Whether the ledger is the bill: each machine of a fake, part by part (the machine, its disk, its public address).
 
-Both have the same prices and the same way from time to money. Their instants may differ, by what nobody can know:
+Both have the same prices and the same way from time to money. Their instants may differ, by what cannot be known:
 - A ledger begins no later than the bill, and no sooner than its machine was asked for: a cloud tells the time of
   creation in whole seconds, or minutes, or not at all; one whose start is free may not say since when it runs.
 - It ends no sooner than the bill. A cloud that says when its machine ended says so by the second. Else it is believed

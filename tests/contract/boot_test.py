@@ -107,7 +107,8 @@ try:
     check("a spot machine learns from its cloud that it will be taken away", left and most / 5 < left <= most,
           (left, out + err + Path(root, "boot.log").read_text()))
     told = json.loads(Path(root, "machine.json").read_text())["notice"]
-    check("since it was told where to ask", told["url"].startswith("http") and "cloud" not in told, told)
+    check("since it got the address of the metadata service",
+          told["url"].startswith("http") and "cloud" not in told, told)
     if provider == "aws":
         looks = Path(root, "looks").read_text().split("\n")
         ends = "systemctl --no-block start rille-end.service"

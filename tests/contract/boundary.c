@@ -1,6 +1,6 @@
 /* Preloaded into a runner: kills it at its N-th boundary. A boundary is the end of a commit to the journal (its log is
  * on the disk), a request that has left for the provider, or a piece of an answer that has arrived: between two of
- * these nothing happens that anybody else could see, or that outlasts the process.
+ * these nothing happens that another process could see, or that outlasts this one.
  * BOUNDARY_PORT: the provider's; BOUNDARY_KILL: N, 0 for never; BOUNDARY_LOG: a file that gets a letter for each, in
  * order (c, s, r); BOUNDARY_ONLY: one of these letters: the others are not counted. With BOUNDARY_COMMANDS, where the
  * provider is reached by commands, as ssh and sbatch: one that has been started (x), and one whose end was seen (e).

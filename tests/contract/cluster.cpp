@@ -58,7 +58,7 @@ struct Gang : Fake {
     until(id, MachineState::gone);
   }
   std::vector<Machine> listed(const std::string& tag) { return wait(provider->list(tag, {})).value(); }
-  // As a release does it: what is told of it by its own tag.
+  // As a release does: looked up by its own tag.
   std::size_t leave(const Machine& m, const std::string& tag) {
     end(m.id);
     std::size_t n = 0;
@@ -99,7 +99,7 @@ TEST_CASE_METHOD(Gang, "aws: the members of a cluster have one group, within whi
   for (const Value& sent : calls_of("RunInstances")) CHECK(sent.text("SecurityGroupId.1") == group);
   CHECK(listed("rille-").size() == 3);  // while one of them is there, they alone
 
-  CHECK(leave(*answers[0], orders[0].tag) == 0);  // whoever made it
+  CHECK(leave(*answers[0], orders[0].tag) == 0);  // whichever member made it
   const auto refused = wait(provider->terminate("us-east-1/" + group, {}));
   REQUIRE_FALSE(refused);
   CHECK(refused.error().code == "DependencyViolation");
@@ -109,7 +109,7 @@ TEST_CASE_METHOD(Gang, "aws: the members of a cluster have one group, within whi
   CHECK(alive() == 0);
 }
 
-TEST_CASE_METHOD(Gang, "aws: a machine without a cluster is let talk to nobody") {
+TEST_CASE_METHOD(Gang, "aws: a machine without a cluster can reach no other machine") {
   if (!here) return;
   CreateRequest alone = member("alone"), with = member("with");
   alone.extra = Value();
@@ -121,7 +121,7 @@ TEST_CASE_METHOD(Gang, "aws: a machine without a cluster is let talk to nobody")
   CHECK(alive() == 0);
 }
 
-TEST_CASE_METHOD(Gang, "aws: a cluster's group that nobody has taken away is found by its maker's tag") {
+TEST_CASE_METHOD(Gang, "aws: a cluster's group that was left behind is found by the tag of the member that made it") {
   if (!here) return;
   const CreateRequest maker = member("maker"), last = member("last");
   const Machine first = made(maker), second = made(last);
@@ -330,7 +330,7 @@ TEST_CASE_METHOD(Zoned, "aws: one region has several zones, of which the next is
   CHECK(gone.error().message.find("no longer name zone us-east-1b") != std::string::npos);
 }
 
-TEST_CASE_METHOD(Zoned, "aws: a spot machine is rented in the zone whose price was told") {
+TEST_CASE_METHOD(Zoned, "aws: a spot machine is rented in the zone whose price was reported") {
   if (!here) return;
   control("set", Value().set("zone_prices", Value().set("us-east-1a", 1.5)));  // EC2 by itself takes that one
   in_region(Value(Value::Object{}));

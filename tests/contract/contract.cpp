@@ -83,7 +83,7 @@ TEST_CASE_METHOD(Fake, "offers: none with an ARM processor, GPUs that no image d
 }
 
 // By what the provider tells, or else by Rille's tables: docs/manual/choosing.md says which.
-TEST_CASE_METHOD(Fake, "offers: what lies in a machine, what joins it to others, and which rules it keeps") {
+TEST_CASE_METHOD(Fake, "offers: a machine's disks and processors, its network, and its compliance") {
   const std::string cloud = fake_name();
   if (cloud != "aws" && cloud != "azure" && cloud != "gcp" && cloud != "alibaba") return;
   const Offer* largest = nullptr;
@@ -93,7 +93,7 @@ TEST_CASE_METHOD(Fake, "offers: what lies in a machine, what joins it to others,
     INFO(o.to_value().to_json());
     if (o.gpu_count == 0) continue;
     CHECK(o.gpu_vendor == "nvidia");
-    // On Azure's older sizes the machine's own disk is of a kind that nobody tells.
+    // Azure does not report the kind of the local disk for its older sizes.
     if (cloud != "azure" || o.gpu_memory_bytes > 40'000'000'000) CHECK_FALSE(o.disk_kind.empty());
     CHECK_FALSE(o.compliance.empty());
     if (!largest || o.price_micros_per_hour > largest->price_micros_per_hour) largest = &o;
@@ -275,7 +275,7 @@ TEST_CASE_METHOD(Fake, "a login page in the place of an answer is no empty list,
   until(made->id, MachineState::gone);
 }
 
-TEST_CASE_METHOD(Fake, "refusals of a create are told apart") {
+TEST_CASE_METHOD(Fake, "each kind of refused create has its own error") {
   const std::pair<const char*, ErrorKind> all[] = {{"capacity", ErrorKind::capacity}, {"quota", ErrorKind::quota}};
   for (const auto& [kind, wanted] : all) {
     INFO(kind);

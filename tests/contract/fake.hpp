@@ -27,11 +27,11 @@ inline std::string fake_name() { return variable("RILLE_FAKE", "aws"); }
 struct Has {
   bool tokens = false;             // a create's token is heeded by the cloud
   bool spot = false, cap = false;  // spot offers; a highest price for them
-  bool notice = false;             // the machine is told before it is taken
+  bool notice = false;             // the machine is notified before it is taken away
   bool market = false;             // what it costs moves while it runs
   bool quotas = false, resize = false, history = false;
   bool policy = false;    // a document that restricts keys
-  bool reserved = false;  // what hours cost who is bound for years
+  bool reserved = false;  // hourly prices of reservations for one and three years
 };
 
 inline const Has& has() {
@@ -146,7 +146,7 @@ struct Fake {
     }
     told = Value::from_json(line).value();
     for (const auto& [name, value] : *told["env"].as_object()) setenv(name.c_str(), value.as_string()->c_str(), 1);
-    setenv("HOME", root.c_str(), 1);  // nobody's own files
+    setenv("HOME", root.c_str(), 1);  // a folder without credentials files
     http = std::make_unique<net::HttpClient>(*loop);
     provider = make();
   }
@@ -195,7 +195,7 @@ struct Fake {
     more.set("kind", kind).set("operation", operation).set("times", times);
     control("fault", std::move(more));
   }
-  void pass(int seconds) {  // for both, the provider and who rents from it
+  void pass(int seconds) {  // shared by the provider and the leases
     control("advance", Value().set("seconds", seconds).set("wall", true));
     clock.ahead_us += seconds * 1'000'000LL;
   }

@@ -46,7 +46,7 @@ try:
 
     wrong = {k: "no-such-key" for k in alibaba.told["env"] if "SECRET" in k.upper()}
     code, rows, err = history("--gpu", "A100", keys=wrong)
-    check("a provider that lets nobody in is a row, and the other tells all the same", code == 0 and
+    check("a provider that refuses the keys is a row, and the other one answers", code == 0 and
           [r["provider"] for r in rows if "error" in r] == ["alibaba"] and
           any(r["provider"] == "aws" and "now" in r for r in rows), (code, rows, err))
     code, out, err = run("offers", "--history", "--gpu", "A100", keys=wrong)
@@ -62,8 +62,8 @@ try:
     check("one alone, as a table", code == 0 and out.split()[:5] == ["PROVIDER", "REGION", "QUOTA", "LIMIT", "USED"] and
           len(out.splitlines()) == 1 + sum(q["provider"] == "aws" for q in quotas) and "alibaba" not in out, (out, err))
     code, out, err = run("--json", "quotas", keys=wrong)
-    check("one that lets nobody in is a row", code == 0 and [q["provider"] for q in json.loads(out) if "error" in q] ==
-          ["alibaba"], (code, out, err))
+    check("a provider that refuses the keys is a row",
+          code == 0 and [q["provider"] for q in json.loads(out) if "error" in q] == ["alibaba"], (code, out, err))
     code, out, err = run("quotas", "--provider", "alibaba", keys=wrong)
     check("alone it is an error", code != 0 and "error (auth)" in err and "alibaba" in err, (code, out, err))
     code, out, err = run("quotas", "--provider", "local")
@@ -102,7 +102,8 @@ return { type = list[1].type, now = list[1].now, hint = not ok and err.hint }
     Path(aws.root, "none.json").write_text("{}")
     alone = subprocess.run([aws.program, "offers", "--history"], env=aws.env(RILLE_PROVIDERS=aws.root + "/none.json"),
                            capture_output=True, text=True, timeout=60, cwd=aws.root)
-    check("where nobody keeps one, it says who does", alone.returncode == 0 and "aws and alibaba do" in alone.stdout,
+    check("without a provider that has a history, the error names those that have",
+          alone.returncode == 0 and "aws and alibaba do" in alone.stdout,
           (alone.returncode, alone.stdout, alone.stderr))
 finally:
     aws.close()

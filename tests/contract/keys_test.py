@@ -80,7 +80,7 @@ def try_way(way):
             Path(home.path, way["token"]).unlink()
             status, out, err = offers(home)
             told = errors_in(err)
-            check(f"{name}: without the token's file: which one, and who names it", status == 1 and len(told) == 1 and
+            check(f"{name}: without the token's file: which one, and what names it", status == 1 and len(told) == 1 and
                   home.path + "/token" in told[0][1] and len(told[0][2]) > 10, err)
             Path(home.path, way["token"]).write_text("not.what.it-should-be")
             status, out, err = offers(home)

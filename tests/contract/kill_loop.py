@@ -115,13 +115,13 @@ try:
     state = ask("state")
     if state["alive"]:
         failures.append(f"{state['alive']} things that cost money are alive: {rille('leases')[1]}")
-    tags = [m["tag"] for m in state["machines"] if not m["failed"]]  # refused late, it was nobody's: see below
+    tags = [m["tag"] for m in state["machines"] if not m["failed"]]  # refused late, it belonged to no lease: see below
     if len(set(tags)) != len(tags):
         failures.append(f"rented twice under one tag: {sorted(t for t in tags if tags.count(t) > 1)}")
     leases = json.loads(rille("cost", "--json")[1] or "[]")
     known = [m for lease in leases for m in lease.get("machines", [])]
     names = {m["machine"].rpartition("/")[2] for m in known}
-    # One that was refused late was never anybody's, and cost nothing.
+    # A machine that was refused late belonged to no lease, and cost nothing.
     missing = [m["id"] for m in state["machines"] if m["id"] not in names and not m["failed"]]
     if missing:
         failures.append(f"the ledger does not know {missing}; it knows {sorted(names)}")

@@ -100,7 +100,7 @@ try:
         check("so they may stand in the settings", count > 0, said)
         del server.config["clusters"][0]["cluster"]["server"]
         check("one that names no server, too", "names no server" in offers(kubeconfig=write("no", server.config))[1])
-    # Plug-ins: what they are told, and what they give.
+    # Plug-ins: their input and their output.
     Path(root, "bin/keys").write_text(f"""#!{sys.executable}
 import os, sys
 open("{root}/asked", "a").write(os.environ.get("KUBERNETES_EXEC_INFO", "") + "\\n")
@@ -130,13 +130,13 @@ print(open("{root}/answer").read())
         check("a plug-in gives a token", count > 0 and Path(root, "words").read_text() == "get them, please", said)
         check("is asked once for all calls", len(asked) == 1, asked)
         spec = asked[0]["spec"]
-        check("and told of the cluster", asked[0]["apiVersion"].endswith("/v1") and asked[0]["kind"] ==
+        check("and gets the cluster's data", asked[0]["apiVersion"].endswith("/v1") and asked[0]["kind"] ==
               "ExecCredential" and spec == {"interactive": False, "cluster": {
                   "server": server.config["clusters"][0]["cluster"]["server"], "config": {"audience": "us"}}}, asked)
         count, said, asked = plugged(server, {"token": key, "expirationTimestamp": "2020-01-01T00:00:00Z"},
                                      provideClusterInfo=False)
         check("what has expired is asked for again", count > 0 and len(asked) > 1, asked)
-        check("and of the cluster it is told only if it wants to be", "cluster" not in asked[0]["spec"], asked)
+        check("and gets the cluster's data only on request", "cluster" not in asked[0]["spec"], asked)
         said = plugged(server, {"token": key, "expirationTimestamp": "tomorrow"})[1]
         check("a time that is none is said to be so", "'tomorrow'" in said, said)
         said = plugged(server, {"token": key}, command="no-such-keys")[1]
@@ -157,7 +157,7 @@ print(open("{root}/answer").read())
         count, said, asked = plugged(server, pair)
         check("a plug-in gives a certificate", count > 0, said)
         ca = base64.b64decode(asked[0]["spec"]["cluster"]["certificate-authority-data"]).decode()
-        check("and is told whom the cluster is certified by", len(asked) == 1 and "BEGIN CERTIFICATE" in ca, asked)
+        check("and gets the cluster's certificate authority", len(asked) == 1 and "BEGIN CERTIFICATE" in ca, asked)
         Path(root, "answer").unlink()
         check("its key is written nowhere", not [p for p in Path(root).rglob("*") if p.is_file() and
                                                 pair["clientKeyData"].splitlines()[1] in p.read_text(errors="replace")])

@@ -54,7 +54,7 @@ try:
     calls = user.ask("state")["calls"]
     last = [c["operation"] for c in calls if c["time"] >= user.ask("state")["now"] - 500]
     twice = [o for o, n in collections.Counter(last).items() if n > 1]
-    check("a run in order: no machine is told of", status == 0 and "late" not in err and not alive(),
+    check("a normal run: no machine is reported", status == 0 and "late" not in err and not alive(),
           (status, out, err))
     check("each list is asked for once", last and not twice, last)
 
@@ -71,9 +71,9 @@ try:
 
     user.ask("fault", kind="lands_late")
     status, out, err = user.run(flow('land fault=\'{"kind": "page", "times": 1000000}\''), settings=settings)
-    check("nobody answers at the end: the run ends well all the same", status == 0 and "well" in out,
+    check("no answer at the end: the run succeeds all the same", status == 0 and "well" in out,
           (status, out, err))
-    check("and says who looks again", "the last look for machines" in err and "rille gc" in err, err)
+    check("and says what looks again", "the last look for machines" in err and "rille gc" in err, err)
     check("the machine runs on", len(alive()) == 1, alive())
     user.ask("calm")
     status, out, err = user.rille("gc", settings=settings)

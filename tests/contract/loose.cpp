@@ -44,7 +44,7 @@ TEST_CASE_METHOD(Loose, "a disk that outlived its machine is listed under its ta
   REQUIRE(left.size() == 1);
   CHECK(left[0].id != gone);
   CHECK(left[0].tag == request.tag);
-  CHECK(left[0].state == MachineState::terminating);  // nobody takes it for the machine
+  CHECK(left[0].state == MachineState::terminating);  // it is not taken for the machine
   CHECK_FALSE(is_free_left_over(left[0]));
 
   const std::unique_ptr<Provider> another = make();  // by a process that knows nothing

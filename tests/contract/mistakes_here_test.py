@@ -66,7 +66,7 @@ def of_ssh(place):
         Path(root, "known").write_text(text)
         return ["-F", "none", "-o", f"UserKnownHostsFile={root}/known", "-o", "GlobalKnownHostsFile=none"]
 
-    mistake("a host whose key nobody knows", offers(at(known(""))), "config", "does not know the key", good["address"],
+    mistake("a host with an unknown key", offers(at(known(""))), "config", "does not know the key", good["address"],
             "compare its fingerprint")
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", root + "/other"], check=True)
     other = " ".join(Path(root, "other.pub").read_text().split()[:2])

@@ -122,7 +122,7 @@ def who_we_are():
         mistake("a key that is taken back", offers(), "auth", provider)
     status, out, err = user.rille("leases", "--all-providers", env=user.env(**user.told.get("temporary", {})))
     told = "there may be some" in out and f"could not ask {provider}" in out and "hint: " in out
-    check("machines that nobody could ask for are not said to be none", status == 3 and told, out + err)
+    check("machines that could not be listed are not reported as none", status == 3 and told, out + err)
     user.ask("calm")
 
 
@@ -174,7 +174,7 @@ def the_network():
 
 
 def certificates():
-    """https, with a certificate that nobody vouches for."""
+    """https, with an untrusted certificate."""
     settings, env = user.settings(), user.env()
     if provider == "kubernetes":  # whose users have the certificate in their kubeconfig
         own = Path(user.root, "home", "own")
@@ -182,7 +182,7 @@ def certificates():
         del kube["clusters"][0]["cluster"]["certificate-authority"]
         own.write_text(json.dumps(kube))
         settings, env = dict(settings, kubeconfig=str(own)), user.env(KUBECONFIG=str(own))
-    mistake("a certificate that nobody vouches for", offers(settings=settings, env=env), "network", "certificate",
+    mistake("an untrusted certificate", offers(settings=settings, env=env), "network", "certificate",
             "SSL_CERT_FILE")
     status, out, err = offers(env=user.env(SSL_CERT_FILE=user.told["ca"]))
     check("what the hint says helps", status == 0 and "A100" in out, out + err)

@@ -124,7 +124,7 @@ TEST_CASE_METHOD(OfAws, "aws: a machine that is refused leaves no group") {
   CHECK(alive() == 0);
 }
 
-TEST_CASE_METHOD(OfAws, "aws: ssh_from narrows who gets in, vpc is where the group is made") {
+TEST_CASE_METHOD(OfAws, "aws: ssh_from limits the source addresses, vpc is the group's network") {
   if (!here) return;
   say("ssh_from", Value::Array{"203.0.113.0/24", "198.51.100.7/32"});
   say("vpc", "vpc-0bbbbbbbbbbbbbbb2");
@@ -234,7 +234,7 @@ TEST_CASE_METHOD(OfAzure, "azure: an interface that is kept for a refused machin
   CHECK(wait(provider->list(request.tag, {})).value().empty());
 }
 
-TEST_CASE_METHOD(OfAzure, "azure: who ends an interface that is kept for a machine waits until Azure lets go of it") {
+TEST_CASE_METHOD(OfAzure, "azure: ending an interface that is reserved for a machine waits until Azure frees it") {
   if (!here) return;
   const CreateRequest request = order("kept");
   fault("capacity", "*", 1, Value().set("reserves", 3600));
@@ -254,7 +254,7 @@ TEST_CASE_METHOD(OfAzure, "azure: who ends an interface that is kept for a machi
   CHECK(alive() == 0);
 }
 
-TEST_CASE_METHOD(OfAzure, "azure: ssh_from narrows who gets in") {
+TEST_CASE_METHOD(OfAzure, "azure: ssh_from limits the source addresses") {
   if (!here) return;
   say("ssh_from", Value::Array{"203.0.113.0/24", "198.51.100.7/32"});
   without_group();
@@ -334,7 +334,7 @@ TEST_CASE_METHOD(OfGcp, "gcp: a rule's removal is waited for: what was accepted 
   CHECK(wait(provider->describe(left[0].id, {})).value().state == MachineState::gone);
   CHECK(alive() == 1);
 
-  // Who stops waiting knows nothing; an operation that fails at its end has removed nothing.
+  // A caller that stops waiting knows nothing; an operation that fails at its end has removed nothing.
   fault("late_done", "deleteFirewall", 1, Value().set("looks", 1'000'000));
   CancelSource stop;
   Timer soon(*loop, 300, [&stop] { stop.cancel(make_error(ErrorKind::cancelled, "enough")); });

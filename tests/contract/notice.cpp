@@ -1,4 +1,4 @@
-// The notice that a spot machine will be taken away, as the machine itself is told by its cloud's metadata service.
+// The notice that a spot machine will be taken away, as the machine itself reads it from its cloud's metadata service.
 #include "runtime/workflow/agent/notice.hpp"
 
 #include <cmath>
@@ -48,7 +48,7 @@ TEST_CASE_METHOD(Fake, "notice: what asks the metadata service on the machine kn
   REQUIRE(wait(provider->terminate(made->id, {})));
 }
 
-TEST_CASE_METHOD(Fake, "notice: a machine that nobody wants back, and a service that is not there, say nothing") {
+TEST_CASE_METHOD(Fake, "notice: without an interruption, or without the metadata service, there is no notice") {
   const std::string service = "http://127.0.0.1:" + std::to_string(told.integer("port")) + "/_metadata/";
   REQUIRE((manner_of(fake_name()).notice != nullptr) == has().notice);
   if (!has().notice) return;

@@ -38,7 +38,7 @@ TEST_CASE_METHOD(OfAws, "aws: in China's regions prices are in yuan, and on dema
   CHECK(asked("GetProducts") == 0);
 }
 
-TEST_CASE_METHOD(OfAws, "aws: keys that may not ask for prices have offers without, and are told why") {
+TEST_CASE_METHOD(OfAws, "aws: keys without the right to read prices get offers without prices, and the reason") {
   if (!here) return;
   fault("auth", "GetProducts", 100);
   OfferQuery query;
@@ -72,7 +72,7 @@ TEST_CASE_METHOD(OfAws, "aws: machines that save up credit bill no more than the
   CHECK(credit == "standard");
 }
 
-TEST_CASE_METHOD(Fake, "alibaba: a type whose price cannot be asked is left out, and that is told") {
+TEST_CASE_METHOD(Fake, "alibaba: a type whose price cannot be read is left out, and a note says so") {
   if (fake_name() != "alibaba") return;
   OfferQuery query;
   query.gpu = "any";
@@ -368,7 +368,7 @@ TEST_CASE_METHOD(Fake, "kubernetes: a pod that is evicted lives until its grace 
   const auto told = wait(provider->describe(made->id, {}));
   REQUIRE(told);
   CHECK(told->state == MachineState::live);
-  CHECK(static_cast<double>(told->notice_wall_us) / 1e6 >= before_s + 29);  // told in whole seconds
+  CHECK(static_cast<double>(told->notice_wall_us) / 1e6 >= before_s + 29);  // reported in whole seconds
   CHECK(told->details.text("evicted") == "PreemptionByScheduler");
   const auto listed = wait(provider->list(made->tag, {}));
   REQUIRE(listed);

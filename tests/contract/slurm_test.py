@@ -188,7 +188,7 @@ def queues(cluster):
     cluster.until("the other's job", lambda: cluster.jobs() == ["RUNNING"])
     settings(wait="0s")
     done = script(BOX)
-    check("nothing is free, and nobody waits", "capacity" in done[1] + done[2], done)
+    check("nothing is free, and the rent does not wait", "capacity" in done[1] + done[2], done)
     settings()
     runner = start("queue.lua", BOX + 'return box:call("one", function() return 1 end)')
     cluster.until("our job in the queue", lambda: sorted(cluster.jobs()) == ["PENDING", "RUNNING"])
@@ -198,7 +198,7 @@ def queues(cluster):
 
 
 def reserves(cluster):
-    """A reservation that a rent names: its job runs there, and a name that there is not is told so."""
+    """A reservation that a rent names: its job runs there, and an unknown name is an error."""
     settings(wait="20s")
     cluster.run("scontrol", "create", "reservation", "ReservationName=team", "StartTime=now", "Duration=30",
                 "Users=root", "Nodes=fake4")
@@ -210,7 +210,7 @@ return box:call("see", function() return { where = os.getenv("SLURM_JOB_RESERVAT
     check("a rent comes out of the reservation that it names", (result_of(done) or {}).get("where") == "team", done)
     done = script(inside % "nobody")
     said_so = done[1] + done[2]
-    check("a reservation that there is not is told by its name", done[0] == 1 and "config" in said_so and
+    check("an unknown reservation is named", done[0] == 1 and "config" in said_so and
           "--reservation=nobody" in said_so and "scontrol show reservation" in said_so, done)
     nothing_left("nothing is left of either", cluster)
     cluster.run("scontrol", "delete", "ReservationName=team")

@@ -1,4 +1,4 @@
-// What a spot machine costs moves while it runs: the ledger of who looks at it is the provider's bill.
+// The price of a spot machine moves while it runs: the ledger of a run that looks at it equals the provider's bill.
 #include <algorithm>
 #include <cmath>
 
@@ -136,7 +136,7 @@ TEST_CASE_METHOD(Home, "spot price: what a look finds is booked from then on, an
   CHECK(alive() == 0);
 }
 
-TEST_CASE_METHOD(Home, "spot price: where the market knows what was, the release books what nobody has looked at") {
+TEST_CASE_METHOD(Home, "spot price: where the market has a history, the release books the prices between two looks") {
   if (!tried) return;
   const bool knows = dynamic_cast<SpotPriced&>(*cloud).market().knows_before;
   CHECK(knows == (has().history && fake_name() != "azure"));  // whose history is of the region, and a day late
@@ -193,7 +193,7 @@ TEST_CASE_METHOD(Home, "spot price: one that cannot be had changes nothing, and 
   release(l);
 }
 
-TEST_CASE_METHOD(Home, "spot price: who bids never pays more than the cap") {
+TEST_CASE_METHOD(Home, "spot price: a bid never costs more than the cap") {
   if (!tried) return;
   const lease::Lease l = rent("capped");
   pass(13 * hour_s);

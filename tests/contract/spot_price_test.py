@@ -71,7 +71,7 @@ try:
     with sqlite3.connect(f"file:{user.root}/home/rille/journal.db?mode=ro", uri=True) as journal:
         missing = list(journal.execute("SELECT data FROM events WHERE data LIKE '%but shows none%'"))
     here = any(name.startswith("nvidia") or name in ("kfd", "dxg") for name in os.listdir("/dev"))
-    check("GPUs that were rented and are not there are told, once", here or len(missing) == 1, missing)
+    check("missing GPUs of a rented machine are reported, once", here or len(missing) == 1, missing)
     rows = json.loads(user.rille("cost", "--json", settings=settings, env=env)[1])
     held = rows[0]["machines"][0]
     prices = [s["micros_per_hour"] for s in held["segments"] if s["part"] == "machine"]

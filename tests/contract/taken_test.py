@@ -171,7 +171,7 @@ def not_sent_back(place):
 
 def unwatched(place):
     """Its runner is dead when it is taken: what was on the node ends by itself, and nothing starts again there."""
-    cluster, before, what = place.cluster, newest(place.cluster), "taken while nobody is there"
+    cluster, before, what = place.cluster, newest(place.cluster), "taken while no runner is there"
     for options in ([], ["--requeue"]):
         with Run(place, "H100:2", partitions=["rude"], **({"options": options} if options else {})) as run:
             run.until_saved()
@@ -194,7 +194,7 @@ slurm_states = ("PENDING", "RUNNING", "COMPLETING", "REQUEUED", "CONFIGURING")
 
 def told_on_the_node(root):
     """A cluster that sends the signal of --signal at once: the batch script asks, and the agent knows."""
-    place, what = PLACES["slurm"](root), "told on the node"
+    place, what = PLACES["slurm"](root), "announced on the node"
     place.cluster = slurm.Slurm("SlurmctldParameters=preempt_send_user_signal").__enter__()
     try:
         cluster, place.env, place.folder = place.cluster, dict(place.cluster.env), Path(root, "told")
@@ -205,13 +205,13 @@ def told_on_the_node(root):
             run.kill()
             block = cluster.take(job[2])
             notice = lambda: list(place.folder.glob("rille-*/notice.json"))
-            run.until("the agent is told", notice)
+            run.until("the agent gets the notice", notice)
             ends = [j[4] for j in cluster.ours() if j[0] == job[0]][0]
             told = json.loads(notice()[0].read_text())
             check(f"{what}: when Slurm will end the job", told == {"deadline_wall_us": ends * 1_000_000}, (told, ends))
             run.start("resume", "last")
             began, left = run.ends(what), run.left()
-            check(f"{what}: who comes back finds the call, and moves it", began == [0, *left] and left, (began, left))
+            check(f"{what}: a resumed run finds the call, and moves it", began == [0, *left] and left, (began, left))
             cluster.run("scancel", block)
             nothing_left(place, what)
     finally:

@@ -37,11 +37,11 @@ rille.scope("more", function()
   print("goes on", second.state)
 end)""" % provider)
     check("a machine ends with its ttl, though its run goes on", "by then\treleased\ttrue" in out, (out, err))
-    check("who uses it then hears why, and how to ask for more",
+    check("a later use gets the reason, and how to ask for more",
           "false\tstate\tttl_over\tthe ttl of 'box' has passed (20" in out and
           "its machine had not come up within 4" in out, out)
     check("the run goes on", status == 0 and "goes on\tlive" in out and not alive(), (status, out, err, alive()))
-    check("its user is told", "the ttl of 'box' has passed" in err, err)
+    check("its user gets a message", "the ttl of 'box' has passed" in err, err)
     events = user.rille("audit", "--json")[1]
     check("the trail says so", '"expired"' in events and '"ttl"' in events, events[-2000:])
 
@@ -53,7 +53,7 @@ print(e.message, e.hint)""")
         check("so does one whose budget had money for less", "by then\treleased" in out and
               "a budget had money for" in out, (status, out, err))
 
-    # Its runner is killed, and nobody is there at the end; whoever resumes the run ends it.
+    # Its runner is killed, and no process runs at the end of the ttl; the process that resumes the run ends it.
     Path(user.root, "flow.lua").write_text('local rille = require "rille"\n' + rent("4s") + 'print("ready")\n' +
                                            GOES_ON + 'print("by then", box.state)\n')
     p = subprocess.Popen([os.path.abspath(rille), "run", user.root + "/flow.lua"], env=user.env(), cwd=user.root,
@@ -62,7 +62,7 @@ print(e.message, e.hint)""")
         pass
     p.kill()
     p.wait()
-    check("nobody ends it while nobody is there", len(alive()) == 1, alive())
+    check("it is not ended while no process is there", len(alive()) == 1, alive())
     status, out, err = user.rille("resume", "last")
     check("a resumed run ends what is over", status == 0 and "by then\treleased" in out and not alive(),
           (status, out, err, alive()))

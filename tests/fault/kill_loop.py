@@ -173,7 +173,7 @@ def play(options, number, rng, span):
     else:
         r.fail(f"processes are left: {left}")
     seen = losses(r)
-    # With only the runner killed, the agent's process works on: a call that began again would be told as an event.
+    # With only the runner killed, the agent's process works on: a call that began again would be an event.
     if options.target == "runner" or r.targets == {"runner"}:
         restarted = [e for e in r.query("logs", "last") or [] if e.get("event") == "call_restarted"]
         if restarted:

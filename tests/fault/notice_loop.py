@@ -82,7 +82,7 @@ class Round(Home):
             self.fail(f"ended with exit code {process.returncode}")
 
     def play_plainly(self):
-        """One notice in the middle, with time to leave, and nobody killed."""
+        """One notice in the middle, with time to leave, and no process killed."""
         process = self.go_on()
         while process.poll() is None and (not os.path.exists(self.trace) or len(open(self.trace).readlines()) < 50):
             self.wait(process, 0.05)

@@ -120,6 +120,6 @@ for victims in CASES:
         run.check(expected_losses.get(step, loss) == loss, f"step {step}: {loss}, not {expected_losses.get(step)}")
     wanted = 1 if {"daemon", "worker"} & set(victims) else 0
     run.check(len(restarts) == wanted, f"{len(restarts)} restarts, not {wanted}: {restarts}")
-    if "runner" not in victims:  # a resumed run is told the log from its beginning
+    if "runner" not in victims:  # a resumed run receives the log from its beginning
         run.check(run.begun == 1, f"training began {run.begun} times: not from its checkpoint")
     print(f"ok - {run.name}: the same losses, {'the same' if same_agent else 'another'} agent, {wanted} restarts")

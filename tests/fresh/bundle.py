@@ -232,7 +232,7 @@ def test_signed(archive, scratch):
     ok, text = place.rille("doctor", XDG_CONFIG_HOME=str(config.parent))
     check("a line that is no key is named", "line 1 of" in text and "is not an Ed25519 public key" in text, text)
 
-    # The manual's commands, for those who do not trust what they are about to start.
+    # The manual's commands that check a bundle before it is started.
     page = (top / "docs/manual/bundle.md").read_text()
     commands = re.search(r"```sh\n(\$ openssl pkeyutl.*?)```", page, re.S)[1].replace("$ ", "")
 

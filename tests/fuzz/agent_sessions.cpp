@@ -1,7 +1,7 @@
 // Sessions of the runner's AgentClient with an agent that lies (liar.hpp): agent_sessions [--sessions N] [--seed
-// FIRST]. After each: nothing was written outside of the target, what was accepted has the content that was told, an
-// error is one of integrity, network or io (or one that the liar told), a liar that broke the protocol is met with
-// integrity, and the session has ended. An honest agent is obeyed.
+// FIRST]. After each: nothing was written outside of the target, accepted data has the announced content, an error has
+// the kind integrity, network or io (or a kind that the liar sent), integrity if the liar broke the protocol, and the
+// session has ended. An honest agent is obeyed.
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/un.h>

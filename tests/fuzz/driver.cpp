@@ -1,9 +1,13 @@
-// Runs a fuzz target on N mutations of its seeds, always the same ones: `NAME_fuzz N` or, to repeat one,
-// `NAME_fuzz N FILE`. On a fault the input is left in fuzz-input.bin in the working directory. Seeds are those of the
-// target and the files of corpus/NAME/; words are those of the target and of numbers.dict.
+// Runs a fuzz target on mutations of its seeds:
+//   NAME_fuzz N                        N of them, always the same ones
+//   NAME_fuzz --seconds S [--seed N]   for that long, others each time; the seed is printed first
+//   NAME_fuzz N FILE                   on that file alone, to repeat a fault
+// On a fault the input is left in fuzz-input.bin in the working directory. Seeds are those of the target and the files
+// of corpus/NAME/; words are those of the target and of numbers.dict.
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <cstring>
 #include <random>
@@ -75,28 +79,50 @@ void run(const std::string& input) {
   LLVMFuzzerTestOneInput(exact.data(), exact.size());
 }
 
+struct Asked {
+  long count = 20000;  // of mutations, unless there are seconds
+  long seconds = 0;
+  std::uint64_t seed = 1;
+};
+
+Asked asked_of(int argc, char** argv) {
+  Asked out;
+  if (argc == 2) out.count = std::atol(argv[1]);
+  for (int i = 1; i + 1 < argc; i += 2) {
+    if (std::strcmp(argv[i], "--seconds") == 0) out.seconds = std::atol(argv[i + 1]), out.seed = std::random_device()();
+    if (std::strcmp(argv[i], "--seed") == 0) out.seed = std::strtoull(argv[i + 1], nullptr, 10);
+  }
+  return out;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   std::signal(SIGSEGV, keep_input);
   std::signal(SIGABRT, keep_input);
   std::signal(SIGALRM, keep_input);
-  if (argc > 2) {
+  if (argc == 3 && argv[1][0] != '-') {
     run(fuzz_file(argv[2]));
     return 0;
   }
-  long count = argc > 1 ? std::atol(argv[1]) : 20000;
+  const Asked asked = asked_of(argc, argv);
+  if (asked.seconds) {
+    std::printf("--seconds %ld --seed %llu\n", asked.seconds, static_cast<unsigned long long>(asked.seed));
+    std::fflush(stdout);
+  }
   std::vector<std::string> seeds = fuzz_seeds(), words = fuzz_words();
   const std::vector<std::string> numbers = fuzz_numbers(), kept = fuzz_corpus();
   fuzz_check(!numbers.empty(), "numbers.dict has numbers");
   seeds.insert(seeds.end(), kept.begin(), kept.end());
   for (const std::string& seed : seeds) run(seed);
-  Random random(1);
-  for (long i = 0; i < count; ++i) {
+  Random random(asked.seed);
+  long tried = 0;
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(asked.seconds);
+  for (; asked.seconds ? std::chrono::steady_clock::now() < end : tried < asked.count; ++tried) {
     std::string input = seeds[below(random, seeds.size())];
     for (std::size_t changes = 1 + below(random, 4); changes > 0; --changes)
       mutate(input, random, seeds, words, numbers);
     run(input);
   }
-  std::printf("%ld inputs, %zu of them kept\n", count + static_cast<long>(seeds.size()), kept.size());
+  std::printf("%ld inputs, %zu of them kept\n", tried + static_cast<long>(seeds.size()), kept.size());
 }

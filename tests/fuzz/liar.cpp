@@ -105,7 +105,7 @@ std::string Liar::honest(const Frame& frame) {
   return bytes ? *bytes : std::string();  // too large for a frame
 }
 
-// What an honest agent would send. Of a name that only a lie has told, there is a file, too.
+// The answer of an honest agent. A name that only a lie has announced has a file, too.
 std::vector<Frame> Liar::answers_to(const Frame& request) {
   const Value& id = request.header["id"];
   const std::string op = request.header.text("op"), path = request.header.text("path");

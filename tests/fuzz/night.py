@@ -23,7 +23,8 @@ def run(program, build, seconds):
         end = subprocess.run([program, f"-max_total_time={seconds}", f"-dict={seeds}.dict", "-timeout=25",
                               "-rss_limit_mb=2048", "-print_final_stats=1", f"-artifact_prefix={found}/", corpus,
                               seeds],
-                             stdout=log, stderr=log, cwd=build).returncode
+                             stdout=log, stderr=log, cwd=build,
+                             env=os.environ | {"UBSAN_OPTIONS": "print_stacktrace=1"}).returncode
     left = sorted(p.name for p in found.iterdir())
     print(f"{name}: {'ended well' if end == 0 else f'ended with {end}'}; {len(list(corpus.iterdir()))} inputs kept"
           + (f"; FOUND {' '.join(left)}, see {build / name}.log" if left else ""), flush=True)

@@ -1,6 +1,6 @@
 // Answers of web servers, byte for byte, to a download. The first byte chooses whether a part is there to continue and
-// whether the digest is known; then come the answers to one request after another, parted by \x1e. Whatever heads,
-// ranges and lengths say, the file that is staged is the one that is told, and nothing else is left behind.
+// whether the digest is known; then come the answers to one request after another, parted by \x1e. Whatever headers,
+// ranges and lengths say, the staged file is the one reported, and no other file is left behind.
 #include <mutex>
 
 #include "runtime/core/base/id.hpp"

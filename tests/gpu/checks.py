@@ -26,7 +26,7 @@ class Check:
     gpu_limit_s: int
     cpu: list | None = None  # arguments of the twin on the CPU; None: it has none
     cpu_limit_s: int = 60
-    # A workflow rents and is told no device: its result's `device` has to be {device} on a GPU and "cpu" in the twin.
+    # A workflow rents; its call names no device, and its result's `device` has to be {device} on a GPU, else "cpu".
     says_device: bool = False
     # It runs once more with RILLE_DEVICE=cpu, and the losses of its first steps may differ from those by this.
     beside_cpu: float = 0
@@ -112,10 +112,10 @@ FULL = [
 
 # The most valuable first, for the time may end before the last: what is right, then what the goals are about.
 CHECKS = [
-    # It tells what stands between a limit below and its check: a library that takes long to load, or fails.
+    # Shows why a check misses a limit below: a library that takes long to load, or fails.
     Check("libraries", "the first call of each library of NVIDIA's, and the second", "libraries.lua",
           ["--device", "{device}"], 20, []),
-    # What is not done in time is told, and misses a goal.
+    # Work that is not done in time is reported, and misses a goal.
     Check("operations", "values and gradients of each operation beside the CPU's", "operations.lua",
           ["--device", "{device}", *EXACT, "--seconds", "17"], 22, EXACT),
     Check("operations in half types", "the same in bf16 and f16", "operations.lua",
@@ -130,7 +130,7 @@ CHECKS = [
     Check("torch reduce-overhead", "the same by torch.compile with CUDA graphs", "torch_gpt2.py",
           [*B4, "--mode", "reduce-overhead"], 36, SMALL_B1),
     # Lua's call notes the launch and returns; a thread of the device launches it. The driver's call is on the caller's.
-    # So goals are for bursts with the wait for the device; what the calling thread takes is told beside it.
+    # So goals are for bursts with the wait for the device; the calling thread's time is shown beside it.
     Check("launch", "bursts of Lua's launches and of replays, the calling thread's time and the device's", "launch.lua",
           ["--device", "{device}", "--image", "{scratch}/launch.cubin"], 12, ["--rounds", "5", "--replays", "20"]),
     Check("launch floor", "the same of cuLaunchKernel and of cuGraphLaunch", "launch_floor.cpp",

@@ -328,7 +328,7 @@ def run_checks(runner, gpus, seen, only):
             elif not reason:
                 gpu = runner.check(check, check.gpu, limit, filled, filled["device"])
                 cpu = not_run("it ran on the GPU")
-                gpu["after"] = watch.latest()  # clocks, power and heat, for who wonders about the figures
+                gpu["after"] = watch.latest()  # clocks, power and heat, to explain unexpected figures
             else:
                 gpu = not_run(reason)
                 why = "it has no twin on the CPU" if check.cpu is None else (

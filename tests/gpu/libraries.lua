@@ -1,5 +1,5 @@
 -- The first use of each library of NVIDIA's on a device, by one small call: what loading it takes, and the second call.
--- A call that fails is told by name. usage: rille run libraries.lua [--device cuda:0]
+-- A call that fails is reported by name. usage: rille run libraries.lua [--device cuda:0]
 local rille = require "rille"
 local native = require "rille.native"
 

@@ -3,7 +3,7 @@
 -- the device is the CPU, float64's gradients against finite differences. What is off, or raises an error, fails by
 -- name; operation_cases.lua declares the cases.
 -- usage: rille run operations.lua [--device cuda:0] [--dtypes f32,f64,i64] [--only attention] [--differences false]
---   [--seconds 20]: what is later is not reached, and is told
+--   [--seconds 20]: later cases are not run, and are listed
 local rille = require "rille"
 local native = require "rille.native"
 local cases = require "operation_cases"
@@ -142,7 +142,7 @@ return rille.step("operations", { args = args }, function()
       if chosen and not in_time() then
         late[#late + 1] = name
       elseif chosen then
-        io.stderr:write(name, "\n")               -- where it stands, for who finds it hanging
+        io.stderr:write(name, "\n")               -- shows the current case, in case the program hangs
         local ok, far, off = pcall(run, case, dev, dtype)
         count, with_gradients = count + 1, with_gradients + (case.options.plain and 0 or 1)
         if not ok then far, off = 0, message(far) end

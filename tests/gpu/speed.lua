@@ -4,7 +4,7 @@
 -- usage: rille run speed.lua [--device cuda:0] [--types f32,bf16,i64] [--only matmul] [--rounds 3]
 --   [--size tiny|cpu|gpu] [--triad BYTES_PER_S] [--f32 FLOP_PER_S] [--bf16 FLOP_PER_S] [--seconds 20]: what is later is
 --   not measured
--- tests/bench/operations measures turn by turn with PyTorch: --list true tells the cases; --turns true reads lines
+-- tests/bench/operations measures turn by turn with PyTorch: --list true lists the cases; --turns true reads lines
 -- "CASE TYPE" (CASE: its number in the list) and answers "SECONDS BYTES FLOPS SHAPE" or "error MESSAGE".
 local rille = require "rille"
 local native = require "rille.native"
@@ -38,7 +38,7 @@ local function measure(dev, case, dtype)
   local result
   local function once()
     local calls = args.device == "cpu" and 1 or 4  -- a GPU's lane is kept busy
-    local made = {}                              -- what nobody holds is not computed
+    local made = {}                              -- a tensor without a handle is not computed
     dev:synchronize()
     local began = native.clock()
     for i = 1, calls do made[i] = { case.fn(unpack(given)) } end
@@ -140,7 +140,7 @@ return rille.step("speed", { args = args }, function()
     if native.clock() - began > args.seconds then
       left = left + 1
     else
-      io.stderr:write(name, "\n")                 -- where it stands, for who finds it hanging
+      io.stderr:write(name, "\n")                 -- shows the current case, in case the program hangs
       local ok, m = pcall(measure, dev, one.case, one.type)
       if ok then
         local floor = m.flops > 0 and m.flops / rate.product[one.type] or m.bytes / rate.bytes

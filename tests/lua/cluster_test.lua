@@ -102,7 +102,7 @@ tap.test("what joins in another fiber stays with the cluster's scope", function(
   tap.equal({ gang.count, gang:boxes()[2].state }, { 2, "live" })
 end)
 
-tap.test("when a setup fails, who has joined stays and the others are released", function()
+tap.test("when a setup fails, joined members stay and the others are released", function()
   local gang, fails, seen = nil, true, {}
   local function setup(box, n)
     seen[n] = box

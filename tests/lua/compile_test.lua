@@ -237,6 +237,9 @@ tap.test("a tensor that the function uses and the script frees", function()
   for _ = 1, 4 do f(dev:ones { 2 }) end
   w:free()
   for _ = 1, 2 do tap.raises("state", "was freed at", f, dev:ones { 2 }) end
+  f = rille.compile(function(x) x:free() return x end)
+  for _ = 1, 2 do tap.raises("state", "was freed at", f, dev:ones { 2 }) end
+  tap.equal(rille.compile(function(x) return x + 1 end)(dev:ones { 2 }):totable(), { 2, 2 })
 end)
 
 tap.test("recompute is one of three words", function()

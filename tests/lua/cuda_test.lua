@@ -45,7 +45,7 @@ tap.test("a model moves, and what its parts share stays shared", function()
   tap.equal(model(cpu:ones { 1, 2 }):shape(), { 1, 2 })
 end)
 
-tap.test("memory is told by its owners there, too, also of what moved", function()
+tap.test("memory is listed by owner there too, also for moved tensors", function()
   local model = rille.nn.attention(8, 2, { seed = 1 })
   local function told(device) device:synchronize() return device:memory().summary end
   local function has(device, what) tap.ok(told(device):find(what, 1, true), told(device)) end
@@ -100,7 +100,7 @@ tap.test("a profile is the device's own", function()
 end)
 
 -- 40 times 64 numbers that lie three apart: one call of cuFFT each, which is too many.
-tap.test("what a library declines is told by profile and plan", function()
+tap.test("profile and plan report what a library declines", function()
   local x = dev:ones { 40, 64, 3, 2 }
   local p = dev:profile(function() return x:fft2():totable() end)
   local told = assert(p.fallbacks, "nothing was declined")
@@ -113,7 +113,7 @@ tap.test("what a library declines is told by profile and plan", function()
   tap.ok(tostring(f:explain()):find("cuFFT, fourier, 1 times", 1, true), tostring(f:explain()))
 end)
 
-tap.test("attention that leaves the tensor cores is told, with dropout, too", function()
+tap.test("attention without tensor cores is reported, also with dropout", function()
   local function told(what)
     local p = dev:profile(what)
     local out = {}

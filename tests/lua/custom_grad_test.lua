@@ -140,7 +140,7 @@ tap.test("a gradient that the script holds, too, is never written to", function(
   end
 end)
 
-tap.test("mistakes are told", function()
+tap.test("mistakes are errors", function()
   local x = dev:tensor({ 1, 2 }):requires_grad_()
   tap.raises("invalid", "did you mean 'forward'", function() rille.custom_grad { forwards = print } end)
   tap.raises("invalid", "backward", function() rille.custom_grad { forward = print } end)

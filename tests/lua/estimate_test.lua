@@ -124,7 +124,7 @@ tap.test("FLOP and memory by hand", function()
   tap.equal(resnet.flops, 90 * 1281167 * 3 * 8.2e9)
 end)
 
-tap.test("a model too large for one GPU is sharded, and one too large for all is told", function()
+tap.test("a model too large for one GPU is sharded, and one too large for all is reported", function()
   local big = rille.estimate { params = "7B", tokens = "1B", offers = { { gpu = "A100 80GB" } } }
   tap.equal({ #big.plans, big.plans[1].sharded, big.plans[1].machines > 1 }, { 1, true, true })
   tap.ok(big.plans[1].network.bytes_per_step > 0)
@@ -168,7 +168,7 @@ tap.test("what it costs in each way to pay", function()
   tap.equal({ never.spot, never.cost.spot, never.cost.mix }, {}, "interrupted before it catches up")
 end)
 
-tap.test("a reserved price that was told goes before the assumption, in its own currency", function()
+tap.test("a provider's reserved price comes before the assumption, in its own currency", function()
   local told = { { gpu = "A100 80GB", price_per_hour = 10, currency = "CNY", dollars_per_hour = 1.5,
     reserved_1y_price_per_hour = 6 } }
   local r = rille.estimate { model = "gpt2", tokens = "10B", offers = told, assume = { reserved_3y_discount = 0.5 } }
@@ -307,7 +307,7 @@ local function noted(r, name)
   for _, a in ipairs(r.assumptions) do if a.name == name then return a.why end end
 end
 
--- Nobody here rents a GPU: the providers of this run have this machine alone.
+-- No provider of this run rents GPUs: there is only this machine.
 local function asked_for(query, more)
   local o = { model = "gpt2", tokens = "1B", offers = query }
   for key, value in pairs(more or {}) do o[key] = value end
@@ -328,7 +328,7 @@ tap.test("without a query and without an offer the usual GPUs are reckoned, and 
   end
 end)
 
-tap.test("a GPU that nobody offers is reckoned alone, with its count, and without a price", function()
+tap.test("a GPU without an offer is estimated alone, with its count, and without a price", function()
   local r, seen = asked_for { gpu = "A100-80GB:8" }
   tap.equal(seen, { "8 x A100 80GB SXM" })
   tap.equal(r.unpriced, 'no offer of a GPU passes gpu = "A100-80GB:8": this GPU by its maker\'s data, without a price')
@@ -362,7 +362,7 @@ tap.test("a filter that no offer passes is named, and nothing else is recommende
     tap.ok(tostring(none):find("(no machine to estimate)", 1, true)
       and not tostring(none):find("no provider offers", 1, true), tostring(none))
   end
-  -- A list that has no GPU, or nothing at all, is no query: nobody else is asked.
+  -- A list without a GPU, or an empty one, is not a query: no provider is called.
   local cpus = { { provider = "x", id = "cpu", gpu = "", gpu_count = 0, price_per_hour = 0.1 } }
   for _, list in ipairs { cpus, rille.offers { gpu = "B200" } } do
     local empty, plans = asked_for(list)

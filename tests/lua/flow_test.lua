@@ -16,7 +16,7 @@ tap.test("results of a child may be anything", function()
   tap.equal(f(), 5)
 end)
 
-tap.test("an error in a child reaches who waits for it, as it was", function()
+tap.test("an error in a child reaches the waiting fiber unchanged", function()
   local err = tap.raises(nil, "mine", rille.scope, function()
     rille.spawn("bad", function() rille.error { kind = "quota", message = "mine", resource = "gpu" } end):wait()
   end)

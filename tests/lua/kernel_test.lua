@@ -37,7 +37,7 @@ tap.test("a bound kernel is a function", function()
   tap.equal(y:sum():item(), 10000)
 end)
 
-tap.test("what it writes lives until it has run, whoever lets go of it", function()
+tap.test("the tensors it writes live until it has run, even if freed before", function()
   local k = dev:kernel "__global__ void k(int* at, float* y) { y[at[0]] = 1; at[0] = 0; }"
   local y = dev:zeros { 4 }
   for i = 0, 3 do k:launch({ grid = 1, block = 1 }, dev:full { 1, value = i, dtype = "i32" }, y) end
@@ -74,7 +74,7 @@ tap.test("templates, defines, constants, options and files", function()
   tap.raises("invalid", "neither a source nor a file is given", function() return dev:kernel { name = "x" } end)
 end)
 
-tap.test("what is no error of a line is told in the source's words", function()
+tap.test("an error without a line is shown as the compiler wrote it", function()
   local function refused(text, source, options)
     local ok, e = pcall(dev.kernel, dev, source, options)
     tap.ok(not ok and e.code == "kernel_compile" and tostring(e):find(text, 1, true), tostring(e))
@@ -214,7 +214,7 @@ tap.test("half types, vectors by value, bool and nil", function()
   end)
 end)
 
-tap.test("what does not compile is told with the line of this file", function()
+tap.test("a compile error names the line of this file", function()
   local err = tap.raises("invalid", "kernel k: 'nothing' was not declared", function()
     return dev:kernel [[
       __global__ void k(float* x) {

@@ -1,5 +1,5 @@
 -- run: ephemeral
--- Whose memory it is: what a person sees who has run out of it.
+-- The owners of memory: the message when memory runs out.
 local rille = require "rille"
 local tap = require "tap"
 local dev = rille.device()
@@ -20,7 +20,7 @@ local function live()
   return owners()
 end
 
--- With the line of whoever calls it, as owners have it.
+-- With the line of the caller, as for owners.
 local function here(what)
   local _, position = pcall(error, "", 3)
   return what .. " at " .. tostring(position):match("memory_test.lua:%d+")

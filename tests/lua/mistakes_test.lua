@@ -1,5 +1,5 @@
 -- run: ephemeral
--- What somebody new to tensors gets wrong, mostly what PyTorch does otherwise: each error names the values, the line
+-- Mistakes with tensors, mostly where PyTorch differs: each error names the values, the line
 -- and the way out.
 local rille = require "rille"
 local tap = require "tap"
@@ -18,7 +18,7 @@ local function refused(kind, text, hint, fn)
   end
 end
 
-tap.test("tensors made with the words of others", function()
+tap.test("tensors made with other libraries' names", function()
   local whole = { dtype = "i64" }
   for _, t in ipairs { dev:zeros({ 2, 3 }, whole), dev:zeros(2, 3, whole), dev:zeros { 2, 3, dtype = "i64" } } do
     tap.equal(t.dtype .. table.concat(t:shape(), "x"), "i642x3")

@@ -247,7 +247,7 @@ tap.test("a prompt begins with what the template has, if asked for, and what is 
   tap.raises("invalid", "continued", words.decode, words, 3, { contined = true })
 end)
 
-tap.test("weights of others by their names", function()
+tap.test("weights of other libraries by their names", function()
   local model = nn.gpt2 { layers = 2, heads = 2, width = 8, context = 4, vocab = 16, seed = 5 }
   local theirs = {}
   local names = { norm1 = "ln_1", norm2 = "ln_2", ["attention.qkv"] = "attn.c_attn",

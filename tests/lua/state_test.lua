@@ -73,7 +73,7 @@ tap.test("whole numbers and booleans do not become weights; floating types becom
   end
 end)
 
-tap.test("names that are missing or left over are told, with what they may have been", function()
+tap.test("missing and extra names are reported, with similar names", function()
   for _, t in ipairs(takers()) do
     local before = held(t.item)
     tap.raises("state", "the state has 'other', which the", t.item.load_state, t.item,

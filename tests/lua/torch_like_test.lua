@@ -1,5 +1,5 @@
 -- run: ephemeral
--- What was added to the operations for those who come from PyTorch: results beside PyTorch's.
+-- Operations that exist for users of PyTorch: results beside PyTorch's.
 local rille = require "rille"
 local tap = require "tap"
 local dev = rille.device("cpu")

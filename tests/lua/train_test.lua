@@ -133,7 +133,7 @@ tap.test("20 steps, and 10 + restart from the checkpoint + 10, have the same los
   tap.equal(train(20, "resumed").loss, whole.loss)
 end)
 
-tap.test("what goes on with another device or number of threads is told that bits may differ", function()
+tap.test("a training that continues on another device or number of threads warns that bits may differ", function()
   local random = require "rille.tools.random"
   local state, said, print_ = random.state(), {}, print
   local function restored()

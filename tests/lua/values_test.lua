@@ -81,7 +81,7 @@ for name, case in pairs {
   end)
 end
 
--- Steps that are still to be computed read the optimizer's averages, also when nobody holds the optimizer any more.
+-- Steps that are still to be computed read the optimizer's averages, also when the optimizer has no handle any more.
 tap.test("steps of an optimizer that was collected before they were computed", function()
   local function trained(name, options, collect)
     local w = dev:tensor({ 1, 2, 3 }):requires_grad_()

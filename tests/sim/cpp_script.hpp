@@ -27,7 +27,7 @@ Async<engine::LeaseView> rent(Process p, FiberId f, std::string name, Value opti
 Async<Value> call(Process p, FiberId f, const engine::LeaseView& box, std::string name, Value sim);
 Value sim_of(const char* duration, Value result, const char* every = nullptr);
 using Inner = std::function<Async<Value>(FiberId)>;
-// A release that fails is the world's trouble and not the script's: whoever comes later tries again.
+// A release that fails is the world's fault and not the script's: the next process tries again.
 Async<Value> in_scope(Process p, FiberId f, std::string name, Inner body);
 Async<Value> in_scope_with(Process p, FiberId f, std::string name, Inner body, Inner deferred);
 // Rents and calls until the work is done, on however many machines.

@@ -65,7 +65,7 @@ CppGuest::Body cancelled_run(Process p) {
   };
 }
 
-// One payment, whether a probe says what came of it, or a person who looks.
+// One payment, whether a probe or a person finds out what became of it.
 CppGuest::Body once_only(Process p) {
   return [p](FiberId f) -> Async<Value> {
     RILLE_CO_CHECK(co_await once(p, f, "pay", Value("paid"), true));

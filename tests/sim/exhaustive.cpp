@@ -2,9 +2,9 @@
 // left to chance: a schedule is exactly (script, first place, second place). docs/testing.md has the words.
 //   sim_exhaustive [--language cpp|lua] [--every N]     all single places, and every N-th pair
 //   sim_exhaustive --script race                        of one script
-//   sim_exhaustive --script race --crash 17,4           one schedule, told as it goes
+//   sim_exhaustive --script race --crash 17,4           one schedule, with its events
 // A crash "17" is at the 17th place of the first process; "17,4" dies again at the 4th of the next. After "17,gc"
-// nobody resumes the run, and `rille gc --now` ends what it holds; with "17,gc4" that dies at its 4th place, and comes
+// the run is not resumed, and `rille gc --now` ends its machines; with "17,gc4" that dies at its 4th place, and comes
 // again.
 #include <fmt/format.h>
 #include <sys/wait.h>
@@ -26,7 +26,7 @@ namespace {
 
 struct Schedule {
   int first = 0, second = 0;  // 0: no death
-  bool alone = false;         // nobody resumes the run; the second death is the reaper's
+  bool alone = false;         // the run is not resumed; the second death is the reaper's
   std::string text() const {
     if (!first) return "none";
     if (alone) return fmt::format("{},gc{}", first, second ? std::to_string(second) : "");
@@ -62,11 +62,11 @@ const std::string& home() {
 
 using Dies = std::function<bool(const Place&)>;
 
-// How long nobody runs follows from where the process died.
+// The time without a runner depends on the place of the death.
 Conditions conditions(const Script& script, const Schedule& schedule, Dies dies, bool trace) {
   Conditions c;
   c.cloud = script.cloud ? script.cloud() : provider::sim::Options::calm(1);
-  c.cloud.provisioning_ms = 2'000;  // who waits asks again and again, and one of these places is as the others
+  c.cloud.provisioning_ms = 2'000;  // a waiting process asks again and again, and these places are all alike
   c.cloud.shutdown_ms = 1'000;
   c.trace = trace;
   c.home = home();
@@ -79,7 +79,7 @@ Conditions conditions(const Script& script, const Schedule& schedule, Dies dies,
   return c;
 }
 
-// What is wrong, if anything. The steps of a run that nobody resumed are what they are.
+// The problems found; "" if none. The steps of a run that was not resumed are not checked.
 std::string play(World& world, const Script& script, const Calm& calm) {
   std::string wrong = world.live(script);
   if (!wrong.empty() || world.alone || script.steps_vary) return wrong;
@@ -93,7 +93,7 @@ std::string play(World& world, const Script& script, const Calm& calm) {
 Calm calm_run(const Script& script) {
   const Schedule none;
   World world(conditions(script, none, nullptr, false));
-  (void)world.live(script);  // the second time tells what is wrong
+  (void)world.live(script);  // the second pass prints the problems
   Calm calm{"", world.finished, world.lives.front()};
   World again(conditions(script, none, nullptr, false));
   calm.wrong = play(again, script, calm);
@@ -155,7 +155,7 @@ class Explorer {
   }
 
   // Before something, at the instant after something else: nothing has happened in between that a death would leave
-  // behind, unless a body ran, or the script has been told an outcome. What follows is the same, death for death.
+  // behind, unless a body ran, or an outcome was passed to the script. What follows is the same, death for death.
   bool same_as_last(const Place& p) {
     std::int64_t bodies = 0;
     for (const auto& [step, n] : world_->effects) bodies += n;

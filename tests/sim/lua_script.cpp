@@ -15,7 +15,7 @@ Script lua_script(const std::string& name, std::string result) {
   s.result = std::move(result);
   s.path = RILLE_SIM_SCRIPTS "/" + name + ".lua";
   s.load = [](World&, Loop& loop, Run& run, const std::string& script) {
-    static host::Interrupter interrupter(64);  // nobody arms it
+    static host::Interrupter interrupter(64);  // it is never armed
     host::HostOptions options;
     options.open = lua::openers();
     return host::load_program(loop, std::move(options), interrupter, run, script);

@@ -1,6 +1,6 @@
 // sim_torture: runs scripts in seeded worlds and checks what must hold in each of them. docs/testing.md has the words.
 //   sim_torture --seeds 10000 [--first 1]     many worlds, on one core
-//   sim_torture --seed 4711                   one, told as it goes; the same each time, bit for bit
+//   sim_torture --seed 4711                   one, with its events; the same each time, bit for bit
 #include <fmt/format.h>
 
 #include <chrono>
@@ -32,7 +32,7 @@ std::optional<Wanted> read(int argc, char** argv) {
 
 constexpr int deaths_max = 12;
 
-// Deaths, and what happens while nobody runs, as the seed throws them.
+// Deaths, and the events while no process runs, drawn from the seed.
 std::unique_ptr<World> seeded(std::uint64_t seed, bool trace) {
   Dice dice = Dice(seed).of("torture");
   constexpr double rates[] = {0, 1.0 / 12, 1.0 / 40, 1.0 / 120};

@@ -19,7 +19,7 @@ std::string_view kind_of(const std::string& where) {
   return where == "journal" ? "transaction" : where.starts_with("provider") ? "provider call" : "request to an agent";
 }
 
-// Runs that a script starts are told and loaded as it is.
+// Child runs of a script are reported and loaded like the script.
 class Children final : public engine::ChildPrograms {
  public:
   Children(World& world, const Script& script, Loop& loop, std::function<void(const Value&)> event)
@@ -225,7 +225,8 @@ void World::leave_to_reaper() {
     if (conditions.meanwhile) conditions.meanwhile(*this, deaths_);
 }
 
-// The faults are over; whoever looks after it finds what is left. Within the shortest ttl: no expiry does our work.
+// The faults are over; a process that looks later finds the leftovers. Within the shortest ttl, so that no expiry does
+// the work.
 std::string World::settle() {
   may_die_ = false;
   sim->cloud.end_faults();

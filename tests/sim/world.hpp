@@ -61,7 +61,7 @@ struct World {
 
   // From start to the end of the run, through all deaths, and then until nothing is owed. What is wrong, if anything.
   std::string live(const Script& script);
-  bool alone = false;          // nobody resumes the run after a death; its rows end what it holds
+  bool alone = false;          // the run is not resumed after a death; its rows end its machines
   std::string outcome();       // of the run's row: its result, or "error .."
   std::string digest() const;  // the same for the same conditions, always
   // `rille gc` in a process of its own, which may die, too. now: also what `run` holds for its resumption.
@@ -97,7 +97,7 @@ struct World {
 
   bool may_die_ = true;
   int places_ = 0, deaths_ = 0;
-  std::string trail_;  // a running hash of all that was told
+  std::string trail_;  // a running hash of all events
 };
 
 }  // namespace rille::torture

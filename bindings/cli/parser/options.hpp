@@ -23,7 +23,7 @@ class Option {
   Option& at_least(double least);
   Option& above(double bound);
   Option& separated_by_commas();
-  Option& one_each();       // of a vector: one value after each name, and the name may be repeated
+  Option& one_each();       // for a vector: one value after each name, and the name may be repeated
   Option& shows_default();  // the help shows the variable's initial value
   Option& needs(const Option& other);
   Option& excludes(const Option& other);

@@ -1,4 +1,4 @@
-// What rille.data's sets check of the batches that scripts ask for: a script can call the natives with any numbers.
+// Checks the batch arguments of rille.data's sets: a script can call the native functions with any numbers.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,10 @@ namespace rille::lua {
 struct Batch {
   std::int64_t rows = 0;
   int rank = 0, world = 1;
-  std::uint64_t first = 0;  // of validation rows
+  std::uint64_t first = 0;  // index of the first row; for validation
 };
 
-// `at`: where the stack has the number of rows.
+// `at`: stack index of the number of rows.
 inline Result<std::int64_t> batch_rows(lua_State* L, int at) {
   constexpr std::int64_t rows_max = 1 << 24;
   const std::int64_t rows = check_integer(L, at, "batch");
@@ -44,12 +44,12 @@ inline Result<Batch> validation_wanted(lua_State* L) {
   return Batch{rows, 0, 1, static_cast<std::uint64_t>(first)};
 }
 
-// Ends a long loop over data when the script must end.
+// Returns a Look that ends a long loop over data when the script must end.
 inline data::Look look_at_limits(lua_State* L) {
   return [L] { LuaHost::of(L).check(L); };
 }
 
-// Counts what is used while `held` lives.
+// Returns a Room that counts memory in `held` and thus as long as `held` lives.
 inline data::Room keep_room(lua_State* L, std::vector<MemoryHeld>& held) {
   return [L, &held](std::int64_t bytes) -> Result<> {
     RILLE_TRY(auto one, MemoryHeld::take(LuaHost::of(L).options().memory, MemoryUse::Part::tensors, bytes));
@@ -58,7 +58,7 @@ inline data::Room keep_room(lua_State* L, std::vector<MemoryHeld>& held) {
   };
 }
 
-// Counts the host memory of a batch before it is filled: `rows` of `shape`. Tensors count themselves.
+// Counts the host memory of a batch of `rows` rows of `shape` before it is filled. Tensors count their own memory.
 inline Result<MemoryHeld> memory_for(lua_State* L, std::int64_t rows, std::vector<std::int64_t> shape, DType dtype) {
   shape.insert(shape.begin(), rows);
   RILLE_TRY(const Dims dims, tensor::make_dims(shape));

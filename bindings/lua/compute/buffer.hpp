@@ -1,4 +1,4 @@
-// The Buffer class: memory of the program that runs the script, shared without a copy (rille_buffer_wrap). Loop thread.
+// The Buffer class: memory of the host program, shared with the script without a copy (rille_buffer_wrap). Loop thread.
 #pragma once
 
 #include <memory>

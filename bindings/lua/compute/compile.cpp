@@ -131,8 +131,9 @@ Result<int> finish(lua_State* L) {
   }
   std::vector<Tensor> results;
   for (int i = 2; i <= lua_gettop(L); ++i) {
-    if (!test_tensor(L, i)) {
-      h.on_device->abandon();
+    const Tensor* const t = test_tensor(L, i);
+    if (!t || !*t) h.on_device->abandon();  // then an error is raised
+    if (!t) {
       raise_invalid(L, fmt::format("a compiled function returns tensors; result {} is {}", i - 1, describe(L, i)),
                     "return only tensors: any other value would always be the one of the first call");
     }

@@ -13,7 +13,7 @@ using data::BytesDataset;
 
 struct BytesHandle {
   BytesDataset set;
-  MemoryHeld held;  // the text of a folder
+  MemoryHeld held;  // counts the text of a folder
 };
 
 data::BytesOptions bytes_options(lua_State* L, int index) {
@@ -54,7 +54,7 @@ Result<std::vector<data::TokenFile>> open_files(lua_State* L, const std::string&
   return out;
 }
 
-char made_key;  // its address is the key in the Lua registry of the set of files that tokenize has made
+char made_key;  // its address is the registry key of a table: the paths of the files that tokenize has made
 
 void push_made(lua_State* L) {
   get_registry(L, &made_key);
@@ -65,7 +65,7 @@ void push_made(lua_State* L) {
   set_registry(L, &made_key);
 }
 
-// Files of tokens in Rille's own cache need no grant, if this script has had them made.
+// Token files in Rille's own cache need no grant if this script has had them made.
 Result<std::string> may_read_tokens(lua_State* L, std::string path) {
   StackGuard guard(L);
   push_made(L);
@@ -88,10 +88,10 @@ Result<int> tokens(lua_State* L) {
                                                look_at_limits(L)));
 }
 
-// The limits of the run that a job on another thread looks at.
+// Limits of the run, for a job on another thread.
 struct JobLimits {
   std::shared_ptr<Work> work;
-  std::uint64_t ends = 0;  // of the work, when the job began
+  std::uint64_t ends = 0;  // Work::ends() at the start of the job
   std::shared_ptr<MemoryUse> memory;
   std::shared_ptr<DiskUse> disk;
 };

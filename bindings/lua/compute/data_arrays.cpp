@@ -95,7 +95,7 @@ Result<int> push_rows(lua_State* L, const ArraysDataset& set, std::int64_t batch
   return static_cast<int>(rows.size());
 }
 
-// Counts the rows of a batch before they are gathered, and looks whether the files are still there.
+// Counts the rows of a batch before they are gathered, and checks that the files still exist.
 Result<std::vector<MemoryHeld>> room_for(lua_State* L, const ArraysDataset& set, std::int64_t batch) {
   std::vector<MemoryHeld> held;
   for (std::size_t i = 0; i < set.arrays().size(); ++i) {

@@ -179,7 +179,8 @@ void check_list(lua_State* L, std::int64_t n) {
                   "dtype = \"i64\" })");
 }
 
-// The first number is reached: lists that are elements of many lists can stand for more numbers than there is memory.
+// Called at the first number: counts and reserves memory for all. A list that is an element of many lists can stand for
+// more numbers than the memory holds.
 MemoryHeld make_room(lua_State* L, const std::vector<std::int64_t>& shape, std::vector<double>& out) {
   const Dims dims = value_or_raise(L, tensor::make_dims(shape));
   const auto& use = device_graph(L, 1, "tensor").device()->counted_in();
@@ -196,7 +197,7 @@ struct Nested {
   bool booleans = true;
   int lists = 0;
 };
-constexpr int lists_max = 20'000'000;  // of one that is in many others each time
+constexpr int lists_max = 20'000'000;  // a list that is an element of several lists counts each time
 
 // Flattens nested lists. The first element at each depth gives the shape; unequal lengths raise.
 void read_nested(lua_State* L, int dim, Nested& into) {
@@ -210,7 +211,7 @@ void read_nested(lua_State* L, int dim, Nested& into) {
     else out.push_back(check_number(L, -1, "tensor's values"));
     return;
   }
-  LuaHost::of(L).check(L);  // each list: a long table of nil takes milliseconds to walk
+  LuaHost::of(L).check(L);  // once per list, since walking a long table of nils takes milliseconds
   if (++lists > lists_max) raise_invalid(L, fmt::format("tensor: there are more than {} lists", lists_max));
   auto n = static_cast<std::int64_t>(lua_objlen(L, -1));
   if (dim == kernels::max_rank) value_or_raise(L, tensor::make_dims(std::vector<std::int64_t>(shape.size() + 1, 1)));

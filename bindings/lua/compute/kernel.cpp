@@ -196,7 +196,7 @@ Async<std::shared_ptr<Kernel>> compile_on_thread(Loop& loop, Request request) {
   co_return co_await thread_job(loop, std::move(job));
 }
 
-// One of a run at a time, so that a script under limits leaves threads of the pool to others.
+// Compiles one kernel of a run at a time, so that a script under limits leaves threads of the pool to other runs.
 Async<std::shared_ptr<Kernel>> compile_in_turn(Loop& loop, Request request, std::optional<Future<bool>> before,
                                                Future<bool> mine) {
   struct Leaves {
@@ -207,8 +207,8 @@ Async<std::shared_ptr<Kernel>> compile_in_turn(Loop& loop, Request request, std:
   co_return co_await compile_on_thread(loop, std::move(request));
 }
 
-// Where the source's #include "x.h" begins to look. For a kernel apart, only a folder that the script may read: a grant
-// may name the kernel's file alone.
+// Chooses the folder in which #include "x.h" of the source is searched first. For a confined kernel (`apart`) only a
+// folder that the script may read: a grant may cover the kernel's file alone.
 void choose_folder(lua_State* L, Request& request) {
   LuaHost& host = LuaHost::of(L);
   std::string& folder = request.options.folder;
@@ -220,7 +220,7 @@ void choose_folder(lua_State* L, Request& request) {
   if (request.options.apart && !host.grants().read_code(folder, host.options().script_directory)) folder.clear();
 }
 
-// A kernel is native code, for which no limit and no other grant holds. On the CPU it therefore leaves this process if
+// A kernel is native code, to which no limit and no other grant applies. So on the CPU it runs in a confined process if
 // the script is under limits.
 void check_grant(lua_State* L, Request& request) {
   LuaHost& host = LuaHost::of(L);

@@ -162,7 +162,8 @@ std::shared_ptr<const std::function<void(std::string)>> sink(lua_State* L) {
   std::weak_ptr<lua_State*> alive = tensor_state(L).main;
   return std::make_shared<const std::function<void(std::string)>>([loop = &host.loop(), alive](std::string text) {
     loop->post_from_thread([alive, text = std::move(text)] {
-      if (const auto main = alive.lock()) (void)LuaHost::of(*main).print(text);  // past the limit it is dropped
+      // beyond output_bytes the text is dropped
+      if (const auto main = alive.lock()) (void)LuaHost::of(*main).print(text);
     });
   });
 }

@@ -1,4 +1,4 @@
-// Counts the processor time of what a run has asked of the CPU as a device against its limit cpu_ms. Beyond it, ends
+// Counts the processor time of a run's operations on the CPU device against its limit cpu_ms. Beyond the limit, ends
 // the work and the run.
 #pragma once
 
@@ -21,7 +21,7 @@ class LaneMeter final : public Work::Meter {
   void ends() override;
 
  private:
-  std::int64_t look();  // when to look again, in ns of the monotonic clock
+  std::int64_t look();  // returns the time of the next look, in ns of the monotonic clock
 
   const std::int64_t limit_ns_;
   const std::shared_ptr<host::Spending> spent_;
@@ -30,7 +30,7 @@ class LaneMeter final : public Work::Meter {
   std::optional<device::ProcessorClock> clock_;  // guarded by mutex_, as are the next two
   bool runs_ = false;
   std::int64_t began_ns_ = 0;
-  host::Watchdog::Watch watch_;  // last: its callback uses the others
+  host::Watchdog::Watch watch_;  // last member: its callback uses the others
 };
 
 }  // namespace rille::lua

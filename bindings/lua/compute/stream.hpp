@@ -6,7 +6,7 @@
 
 namespace rille::lua {
 
-// Counts what the device keeps for a stream or an event.
+// Counts the memory that the device keeps for a stream or an event.
 inline MemoryHeld count_handle(const Graph& graph) {
   return MemoryHeld::count(graph.device()->counted_in(), MemoryUse::Part::tensors, tensor::object_bytes);
 }

@@ -37,12 +37,13 @@ struct TensorState {
   // GPU and CPU load meters, created by the first reading; each reading covers the time since the previous one.
   std::optional<telemetry::GpuTelemetry> gpus;
   std::optional<telemetry::CpuTelemetry> processor;
-  std::string mode;                             // which models are in eval mode; part of every compiled function's key
-  std::optional<Future<bool>> compiling;        // of kernels apart: they are compiled one after the other
+  std::string mode;  // which models are in eval mode; part of every compiled function's key
+  // ready when the confined kernel being compiled is done: they are compiled one after another
+  std::optional<Future<bool>> compiling;
   std::vector<std::function<void()>> at_close;  // functions called before the destructor waits for pending work
   ~TensorState();
 
-  void follow_work();    // records for LuaHost::work() from now on
+  void follow_work();    // records operations for LuaHost::work() from now on
   bool tracing() const;  // whether any graph is recording a compiled function
   const Graph::Modes& modes() const { return graph->modes(); }
   void set_modes(const Graph::Modes& modes);  // sets the modes of all graphs
@@ -51,8 +52,8 @@ struct TensorState {
 TensorState& tensor_state(lua_State* L);
 // Returns the graph of the device named "cpu" or "cuda:0"; creates it on the first request.
 Result<std::shared_ptr<Graph>> graph_on(lua_State* L, const std::string& name);
-// Waits on the loop's thread, where the fiber cannot be suspended. Raises the error that must end the script's code, if
-// there is one.
+// Waits on the loop's thread, without suspending the fiber. Raises the error that must end the script's code, if there
+// is one.
 Result<void> synchronize_here(lua_State* L, Graph& g);
 Result<HostData> read_here(lua_State* L, const Tensor& t);
 // Returns the default device's graph; raises if the default GPU cannot be used.

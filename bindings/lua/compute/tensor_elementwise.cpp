@@ -37,7 +37,7 @@ double number_or(lua_State* L, int index, const char* what, double otherwise) {
 }
 
 template <class F>
-bool is_given(F* function) {  // a constant compared to null is a warning
+bool is_given(F* function) {  // avoids the compiler's warning about a constant that is compared to null
   return function != nullptr;
 }
 

@@ -40,7 +40,8 @@ Result<int> take(lua_State* L) {
 
 // Reads an index file: { tensor name = shard file }. The shards lie in the index's folder.
 Result<std::map<std::string, std::string>> shards_of(lua_State* L, const std::string& path) {
-  constexpr std::int64_t bytes_max = 64 << 20, bytes_of_byte = 24;  // JSON takes many times its bytes
+  // parsed JSON takes many times the bytes of its text
+  constexpr std::int64_t bytes_max = 64 << 20, bytes_of_byte = 24;
   RILLE_TRY(const std::string text, store::read_file(path, bytes_max));
   RILLE_TRY(const auto held, MemoryHeld::take(LuaHost::of(L).options().memory, MemoryUse::Part::tensors,
                                               static_cast<std::int64_t>(text.size()) * bytes_of_byte));

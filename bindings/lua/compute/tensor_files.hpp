@@ -21,7 +21,7 @@ struct TensorFiles {
   std::size_t unsettled_bytes = 0;      // bytes read since the graph was last synchronized
 };
 
-// Opens the file at a granted path; what its header takes counts while the file lives.
+// Opens the file at a granted path; the memory of its parsed header counts while the file object lives.
 Result<TensorFiles::File> open_counted(lua_State* L, const std::string& path);
 TensorFiles tensors_of(TensorFiles::File file);
 // Pushes the table. Each access reads the tensor from disk again; an unknown name gives nil. A script that copies

@@ -40,7 +40,7 @@ void TensorState::set_modes(const Graph::Modes& modes) {
 
 namespace {
 
-// Counts the processor time of the host's work, if there is a limit for it.
+// Counts the processor time of the host's work, if cpu_ms limits it.
 void meter(const LuaHost& host, const std::shared_ptr<lua_State*>& main, Loop& loop) {
   const std::int64_t cpu_ms = host.options().limits.cpu_ms;
   const std::shared_ptr<Work>& work = host.work();
@@ -50,7 +50,8 @@ void meter(const LuaHost& host, const std::shared_ptr<lua_State*>& main, Loop& l
     auto mine = weak.lock();
     if (!mine) return;
     mine->end(why);
-    // The loop's thread gives the work up: the meter, which it owns, cannot end on the watchdog's.
+    // The loop's thread must drop the work, because the work owns the meter, and the meter cannot be destroyed on the
+    // watchdog's thread, which calls this function.
     loop.post_from_thread([main, mine = std::move(mine), why] {
       if (const auto alive = main.lock()) LuaHost::of(*alive).work_is_over(mine.get(), why);
     });

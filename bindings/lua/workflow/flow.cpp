@@ -411,7 +411,7 @@ local function cell(key, v, row)
   return tostring(v)
 end
 
--- "aws, us-east-1: no such key; set ..": what stands in a list for who failed, or for what was left out.
+-- The line of a list for a provider that failed or for omitted rows: "aws, us-east-1: no such key; set ..".
 local function remark(row)
   if type(row) ~= "table" or row.id ~= nil or row.provider == nil or not (row.error or row.note) then return nil end
   local where = row.provider .. (row.region and ", " .. row.region or "")

@@ -83,7 +83,7 @@ int instance_to_string(lua_State* L) {
   return 1;
 }
 
-// The machine of the provider `local` is this one: what runs there has the rights of this process.
+// The machine of the provider `local` is this machine: programs on it have the rights of this process.
 Result<> may_use(Verb& v, const Instance& box, const char* what) {
   if (v.host.grants().process(what)) return {};
   RILLE_TRY(const engine::LeaseView lease, v.run.lease(box.id));
@@ -134,7 +134,7 @@ Result<Value> transfer_options(lua_State* L, int index, const char* verb) {
 Result<> may_stage(const Grants& grants, const std::string& from) {
   if (from.starts_with("http://") || from.starts_with("https://")) return grants.connect_to_url("box:stage", from);
   const bool file = from.starts_with("file://");
-  if (!file && from.find("://") < 8) return {};  // refused later, as what is not a path
+  if (!file && from.find("://") < 8) return {};  // refused later: it is not a path
   RILLE_CHECK(grants.read(file ? transfer::path_of_file_url(from) : from, Grants::Names::tree));
   return {};
 }
@@ -370,7 +370,7 @@ void gather_leases(lua_State* L, int index, int depth, std::vector<std::string>&
     out.push_back(box->id);
   } else if (lua_istable(L, index) && depth < 4) {
     luaL_checkstack(L, 4, "scope");
-    LuaHost::of(L).check(L);  // lists within lists can stand for very many
+    LuaHost::of(L).check(L);  // nested lists can stand for very many values
     index = absolute(L, index);
     lua_pushnil(L);
     while (lua_next(L, index)) {

@@ -60,7 +60,7 @@ Result<int> signal(lua_State* L) {
   check_options(L, 2, "rille.signal", {"timeout", "default"});
   std::int64_t timeout_ms = option_duration_ms(L, 2, "timeout").value_or(0);
   Value otherwise;
-  auto held = std::make_shared<MemoryHeld>();  // the default is kept while the fiber waits
+  auto held = std::make_shared<MemoryHeld>();  // counts the default, which is kept while the fiber waits
   if (lua_istable(L, 2)) {
     lua_getfield(L, 2, "default");
     RILLE_TRY(otherwise, to_value(L, -1, "default"));

@@ -18,7 +18,7 @@ struct Database {
   std::shared_ptr<store::Transaction> transaction;
 };
 
-// How long texts and blobs may be under limits: a statement can hold some hundred before it asks for memory.
+// Longest text or blob under limits: a statement can hold some hundred of them before it asks for memory.
 int text_bytes_max(const HostOptions& options) {
   constexpr std::int64_t least = 128 << 10, most = 1 << 20, share = 256;
   if (!options.under_limits) return 0;
@@ -59,7 +59,8 @@ Result<Value> read_values(lua_State* L) {
   return Value(std::move(list));
 }
 
-// Ends a statement when the script must end, or when its memory exceeds the limit; `held` is what it uses.
+// Returns a check that ends a statement when the script must end or the statement's memory exceeds the limit; `held`
+// counts that memory.
 store::Transaction::Ask ask_limits(lua_State* L, MemoryHeld& held) {
   return [L, &held](std::int64_t bytes) -> Result<> {
     // An error of Lua must not pass through SQLite's functions.

@@ -1,4 +1,4 @@
-// What every `rille` verb needs first: the calling fiber, the fiber's run, and the position in the script.
+// The data that every `rille` verb needs first: the calling fiber, the fiber's run, and the position in the script.
 #pragma once
 
 #include "bindings/host/host.hpp"

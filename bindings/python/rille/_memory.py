@@ -38,7 +38,7 @@ _is_valid = ctypes.PYFUNCTYPE(ctypes.c_int, c_void_p, c_char_p)(("PyCapsule_IsVa
 _raw_pointer = ctypes.PYFUNCTYPE(c_void_p, c_void_p, c_char_p)(("PyCapsule_GetPointer", _api))
 NAME, USED = b"dltensor", b"used_dltensor"  # PyCapsule keeps the pointers: these objects live for ever
 
-# What others still use, by the address of its description or a number: Python objects that must not go away.
+# Python objects that other libraries still use, by the address of their description or a number.
 _lent, _wrapped, _numbers = {}, {}, itertools.count(1)
 
 
@@ -48,7 +48,7 @@ def _delete(managed):
 
 
 @ctypes.PYFUNCTYPE(None, c_void_p)
-def _capsule_gone(capsule):  # nobody took what is in it
+def _capsule_gone(capsule):  # no consumer took the capsule's content
     if _is_valid(capsule, NAME):
         _lent.pop(_raw_pointer(capsule, NAME), None)
 
@@ -188,7 +188,7 @@ def tensor(runtime, source):
         raise BufferError("rille: no dtype of Rille for this array; those are " + ", ".join(DTYPES))
     if not _strides_are_row_major(t):
         raise BufferError("rille: this array is not contiguous: pass numpy.ascontiguousarray(array)")
-    _rename(capsule, USED)  # it is ours now
+    _rename(capsule, USED)  # the capsule's content is ours now
 
     def release(managed=managed, source=source):
         if managed.contents.deleter:

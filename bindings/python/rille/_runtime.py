@@ -216,7 +216,7 @@ class Runtime:
                     lib.rille_call_return_value(call, lent.values)
             except Exception as e:
                 lib.rille_call_fail(call, new_error(e))
-            except BaseException as e:  # KeyboardInterrupt: for the one who drives
+            except BaseException as e:  # such as KeyboardInterrupt: raised again in the caller of the turn
                 lib.rille_call_fail(call, new_error(Error("cancelled", type(e).__name__)))
                 self._raised = self._raised or e
         return called
@@ -363,7 +363,7 @@ class Run:
 
     def _ended(self, *_):
         self._runtime._active.discard(self)
-        self._runtime._over.append(self)  # this callback must not go away while it runs
+        self._runtime._over.append(self)  # keeps this callback alive while it runs
         futures, self._futures = self._futures, []
         for future in futures:
             if not future.done():

@@ -7,7 +7,7 @@
 
 namespace rille::collective {
 
-// In the set: the Stop, the listener, the clients, and those that have proven nothing yet.
+// Size of the poll set: the Stop, the listener, the clients, and the connections that have proven nothing yet.
 Result<Acceptor::Event> Acceptor::next(const Limit& limit) {
   for (;;) {
     std::vector<pollfd> set{{limit.stop->fd(), POLLIN, 0}, {listener_, POLLIN, 0}};

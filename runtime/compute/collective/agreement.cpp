@@ -28,7 +28,7 @@ void Agreement::open(const Operation& op) {
 }
 
 Result<> Agreement::compare_all(const Operation& op) {
-  for (int r = 0; r < mesh_.world(); ++r)  // such a rank waits for this one to send
+  for (int r = 0; r < mesh_.world(); ++r)  // a rank with an early head waits until this rank sends
     if (const auto& early = early_[std::size_t(r)]) return differ(op, op, r, number_, *early);
   RILLE_CHECK(mesh_.turn_until_received());
   for (int r = 0; r < mesh_.world(); ++r) {
@@ -63,7 +63,7 @@ bool Agreement::awaits(int other) const {
   return std::any_of(awaited_.begin(), awaited_.end(), [other](const auto& a) { return a.half.peer == other; });
 }
 
-// Takes that rank's next head when it comes, if one is awaited.
+// Takes the next head of that rank when it arrives, if one is awaited.
 Result<> Agreement::listen(int other) {
   if (!awaits(other)) return success();
   if (const auto early = std::exchange(early_[std::size_t(other)], std::nullopt)) return take(other, *early, true);
@@ -86,7 +86,7 @@ Result<> Agreement::take(int other, const Head& head, bool early) {
     return listen(other);
   }
   const auto mine = std::find_if(awaited_.begin(), awaited_.end(), [&](const auto& a) { return a.half.peer == other; });
-  // The head of the half that sends follows.
+  // The head of the sending half follows.
   const bool more = head.operation.kind == Kind::receive && head.operation.halves == 2 && !early;
   if (!more) return differ(*pair_, mine->half, other, mine->number, head);
   RILLE_CHECK(listen(other));
@@ -110,7 +110,7 @@ Result<> Agreement::compare(const Operation& op, const Operation& part, int othe
   return differ(op, part, other, number, head);
 }
 
-// `part` is `op`, or the half of it that concerns the other rank.
+// `part` is `op`, or the half of it that involves rank `other`.
 Error Agreement::differ(const Operation& op, const Operation& part, int other, std::uint64_t number,
                         const Head& head) const {
   const bool same = fits(part, mesh_.rank(), head.operation, other);

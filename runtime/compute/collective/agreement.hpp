@@ -21,18 +21,18 @@ class Agreement {
   // Queues this rank's head for sending and the other ranks' heads for receiving; data may be queued after it.
   void open(const Operation& op);
   Result<> compare_all(const Operation& op);  // waits for the other ranks' heads and compares them
-  // For send, receive and sendrecv: queues the heads, and compares the other rank's when they come, while the mesh
-  // turns. Data to be sent may be queued after it. `receive` queues what is to be received: it is called when the
-  // sender's head has come and matches. `op` must stay valid until the mesh has turned.
+  // For send, receive and sendrecv: queues the heads; the other rank's head is compared when it arrives, while the mesh
+  // turns. Data to send may be queued afterwards. `receive` queues the memory to receive into: it is called when the
+  // sender's head has arrived and matches. `op` must stay valid until the mesh has turned.
   Result<> open_pair(const Operation& op, std::function<void()> receive);
-  // Does all of this, for operations whose data does not go through the mesh.
+  // The whole agreement, for operations whose data does not go through the mesh.
   Result<> agree(const Operation& op);
-  // The error of a send or receive that waited in vain. If another rank waits for this one meanwhile, the hint says so
-  // and names sendrecv.
+  // The error of a send or receive that timed out. If another rank is waiting for this one, the hint says so and names
+  // sendrecv.
   Error explain(Error why, const Operation& op);
 
  private:
-  // A half of the present operation for which the other rank's head has not come.
+  // A half of the current operation for which the other rank's head has not arrived.
   struct Awaited {
     Operation half;
     std::uint64_t number;
@@ -46,13 +46,13 @@ class Agreement {
   std::byte* head_of(int other) { return heads_.data() + std::size_t(other) * head_bytes; }
 
   Mesh& mesh_;
-  std::uint64_t number_ = 0;                // counts the operations of all ranks together
-  std::vector<std::uint64_t> sent_, came_;  // for each rank: counts the messages of send and receive to it, and from it
+  std::uint64_t number_ = 0;                // counts the operations that all ranks make together
+  std::vector<std::uint64_t> sent_, came_;  // per rank: number of messages of send and receive to it, and from it
   std::byte own_heads_[2][head_bytes] = {};
-  std::vector<std::byte> heads_;  // of the others
+  std::vector<std::byte> heads_;  // heads of the other ranks
   const Operation* pair_ = nullptr;
   std::vector<Awaited> awaited_;
-  // For each rank: the receiving half of its sendrecv with this rank, while this rank has only received.
+  // Per rank: the receiving half of its sendrecv with this rank, if this rank's operation was a receive only.
   std::vector<std::optional<Head>> early_;
 };
 

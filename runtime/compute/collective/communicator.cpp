@@ -1,4 +1,4 @@
-// The CPU's communicator: for each operation, what is sent, received and reduced (folded).
+// The CPU's communicator: for each operation, the data that is sent, received and reduced (folded).
 #include "runtime/compute/collective/communicator.hpp"
 
 #include <fmt/format.h>

@@ -61,8 +61,8 @@ class Communicator {
   // The host name or address under which rank 0 saw this rank connect; empty at rank 0.
   virtual std::string host() const = 0;
   virtual bool takes(const device::Device& device) const = 0;  // whether it exchanges tensors of that device
-  // Runs one operation. Several pieces must have one dtype and are sent as one message. A sendrecv has two: what is
-  // sent, and the memory for what is received; they must not overlap.
+  // Runs one operation. Several pieces must have one dtype and are sent as one message. A sendrecv has two pieces: the
+  // data to send, and the memory to receive into; they must not overlap.
   virtual Result<> run(const Operation& operation, const std::vector<Piece>& pieces) = 0;
   // Tells the other ranks that this rank makes no more calls. Threads as for run().
   virtual void leave() = 0;

@@ -138,7 +138,7 @@ Result<std::size_t> Connection::write_some(const void* from, std::size_t bytes) 
   return written;
 }
 
-// In partial mode each call of OpenSSL's writes one record.
+// In partial mode each call of SSL_write_ex writes one record.
 Result<std::size_t> Connection::write_record(const void* from, std::size_t bytes) {
   if (records_ >= records_max && !write_waits_) change_keys();
   ERR_clear_error();
@@ -155,7 +155,7 @@ Result<std::size_t> Connection::read_some(void* to, std::size_t bytes) {
   std::size_t read = 0;
   const int returned = SSL_read_ex(ssl_, to, bytes, &read);
   auto n = outcome(returned, read);
-  if (!n && tls_socket_.waiting()) tls_socket_.flush().ok();  // an alert tells the other side
+  if (!n && tls_socket_.waiting()) tls_socket_.flush().ok();  // sends a TLS alert to the other side
   return n;
 }
 

@@ -33,15 +33,16 @@ class Connection {
   Result<std::size_t> write_some(const void* from, std::size_t bytes);
   Result<std::size_t> read_some(void* to, std::size_t bytes);
 
-  // For much data, from now on: write_some gathers records, which flush_some() sends together, and a record is read by
-  // one system call instead of two, with the beginning of the next one. Not for messages, since poll does not see that
-  // beginning.
+  // For large data: from now on write_some gathers records, which flush_some() sends together, and one system call
+  // reads a record and the beginning of the next (before, two calls per record). Not for messages, because poll does
+  // not see that beginning.
   void gather();
   bool pending() const { return tls_socket_.waiting(); }            // whether there is something to flush
   Result<std::size_t> flush_some() { return tls_socket_.flush(); }  // the bytes sent; 0: the socket is not ready
-  void finish();                                                    // no more is written; what is flushed still arrives
+  // nothing more will be written; flushed data still arrives
+  void finish();
 
-  // Messages. send: what the limit leaves unsent precedes the next message.
+  // Messages. send: bytes left unsent at the time limit are sent before the next message.
   Result<> send(const Value& message, const Limit& limit);
   Result<std::optional<Value>> receive_some();  // at most one message; empty: it has not arrived
   Result<Value> receive(const Limit& limit);

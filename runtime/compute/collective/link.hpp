@@ -16,14 +16,15 @@ namespace rille::collective {
 class Link {
  public:
   virtual ~Link() = default;
-  // returns the bytes written; 0: no room now. They arrive after flush() only
+  // returns the bytes written; 0: no room now. They are sent by flush()
   virtual Result<std::size_t> write_some(const std::byte* from, std::size_t bytes) = 0;
   // returns the bytes read; 0: no data now
   virtual Result<std::size_t> read_some(std::byte* to, std::size_t bytes) = 0;
-  // Returns the bytes that left; 0: no room now.
+  // Returns the bytes sent; 0: no room now.
   virtual Result<std::size_t> flush() { return std::size_t(0); }
   virtual bool pending() const { return false; }  // whether written bytes must still be flushed
-  virtual void finish() {}                        // nothing more is written: the other rank reads an end after the rest
+  // nothing more will be written: the other rank reads an end after the rest
+  virtual void finish() {}
   // Tells the other rank whether this rank is going to sleep until a bell. Check the link once more after the call.
   virtual void sleeps(bool) {}
   virtual int socket() const { return -1; }  // the socket to poll; -1: the other rank sends a bell instead

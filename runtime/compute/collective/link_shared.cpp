@@ -142,7 +142,8 @@ std::optional<Mapping> take(const Value& words) {
   const Fd fd(::open(fmt::format("/proc/{}/fd/{}", words.integer("process"), words.integer("descriptor")).c_str(),
                      O_RDWR | O_NONBLOCK | O_CLOEXEC));
   const int seals = fd.valid() ? ::fcntl(fd.get(), F_GET_SEALS) : -1;
-  if (seals < 0 || !(seals & F_SEAL_SHRINK)) return {};  // the other rank could end this one by SIGBUS
+  // otherwise the other rank could truncate it and end this process by SIGBUS
+  if (seals < 0 || !(seals & F_SEAL_SHRINK)) return {};
   if (::lseek(fd.get(), 0, SEEK_END) != off_t(sizeof(Shared))) return {};
   Mapping memory(fd.get());
   if (!memory.get() || std::memcmp(memory.get()->nonce, nonce.data(), nonce.size()) != 0) return {};

@@ -244,8 +244,8 @@ Result<> Mesh::look() {
   return look_for_gone();
 }
 
-// A lost rank ends the operation, unless it left after sending and receiving everything for it. What it sent on a
-// socket may come after its word: the socket's end tells that nothing more does.
+// A lost rank ends the operation, unless it left after sending and receiving everything for it. Its data on a socket
+// may arrive after its message that it leaves; the end of the socket marks the end of the data.
 Result<> Mesh::look_for_gone() const {
   for (std::size_t r = 0; r < peers_.size(); ++r) {
     const Peer& p = peers_[r];

@@ -30,12 +30,12 @@ class Mesh {
   // One operation, from begin() to turn_until_done() or fail(): the memory must stay valid throughout.
   Result<> begin(std::string what);  // or the error that broke the mesh
   void send(int to, const void* from, std::size_t bytes);
-  // `then` is called by the turning thread when all bytes have come, and may queue more.
+  // `then` is called by the turning thread when all bytes have arrived, and may queue more.
   void receive(int from, void* to, std::size_t bytes, std::function<Result<>()> then = {});
   // Until everything has been received; until everything has also been sent.
   Result<> turn_until_received();
   Result<> turn_until_done();
-  // After a timeout: whether that rank has sent so many bytes that nothing was to receive. Writes them to `to`.
+  // After a timeout: whether that rank has sent this many bytes that no receive was queued for. Writes them to `to`.
   bool unasked(int from, std::byte* to, std::size_t bytes);
   // Between operations: checks whether another rank is lost or has reported an error.
   Result<> look();

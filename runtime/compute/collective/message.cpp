@@ -85,7 +85,7 @@ Result<Head> decode_head(const std::byte* from) {
   if (w.magic != magic || w.kind > std::uint8_t(Kind::receive) || w.dtype > std::uint8_t(DType::f64) ||
       w.reduce > std::uint8_t(Reduce::product) || w.rank > kernels::max_rank || w.count < 0 || w.tensors < 0 ||
       w.halves > 2 || (w.halves && w.kind < std::uint8_t(Kind::send)))
-    return make_error(ErrorKind::integrity, "an invalid head of an operation");
+    return make_error(ErrorKind::integrity, "another rank sent an invalid message head");
   Head head;
   head.number = w.number;
   auto& op = head.operation;

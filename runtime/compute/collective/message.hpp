@@ -38,11 +38,12 @@ class MessageParser {
 
 // Precedes each operation's data, in each direction.
 inline constexpr std::size_t head_bytes = 112;
-// A sendrecv is encoded as its halves.
+// The halves of a sendrecv are encoded separately.
 void encode_head(const Operation& op, std::uint64_t number, std::byte* to);
 struct Head {
   Operation operation;
-  std::uint64_t number = 0;  // of the operations of all ranks; or of the messages from the one rank to the other
+  // number of the operation among those of all ranks, or of the message from one rank to the other
+  std::uint64_t number = 0;
 };
 // integrity: not a valid head.
 Result<Head> decode_head(const std::byte* from);

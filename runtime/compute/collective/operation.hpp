@@ -19,7 +19,7 @@ enum class Kind : std::uint8_t { all_reduce, broadcast, all_gather, reduce_scatt
 
 const char* name_of(Kind kind);  // the operation's name in scripts: "all_reduce"
 
-// What a sendrecv receives.
+// The data that a sendrecv receives.
 struct Incoming {
   int from = 0;
   DType dtype = DType::f32;
@@ -39,8 +39,9 @@ struct Operation {
   // elements of all tensors of each rank's input together; for reduce_scatter, of each rank's output
   std::int64_t count = 0;
   std::uint64_t shapes = 0;  // for several tensors: a digest of all their shapes
-  Incoming incoming;         // of a sendrecv; the members above describe what it sends
-  // Of a send or receive that is a half of a sendrecv: how many halves concern the same other rank, 1 or 2; else 0.
+  Incoming incoming;         // for a sendrecv; the members above describe the data that it sends
+  // For a send or receive that is a half of a sendrecv: how many of its halves involve the same other rank, 1 or 2;
+  // else 0.
   int halves = 0;
   bool operator==(const Operation&) const = default;
 };
@@ -57,17 +58,17 @@ struct Piece {
 // elements".
 std::string describe(const Operation& op);
 // Checks the operation before anything is sent. invalid: a dtype that cannot be reduced; `peer` or `incoming.from` is
-// no rank or, except for both of one sendrecv, this rank.
+// not a rank, or is this rank (allowed only if both are, in a sendrecv).
 Result<> check(const Operation& op, int rank, int world);
 // Whether the operation is between this rank and one or two others: send, receive or sendrecv.
 bool is_pair(Kind kind);
-// A sendrecv as the two messages that it is for the other ranks: a send to `peer`, and a receive.
+// The two messages of a sendrecv as the other ranks see them: a send to `peer`, and a receive.
 Operation sending_half(const Operation& op);
 Operation receiving_half(const Operation& op);
-// Whether a sendrecv is a copy within this rank.
+// Whether a sendrecv only copies within this rank.
 inline bool to_itself(const Operation& op, int rank) { return op.kind == Kind::sendrecv && op.peer == rank; }
-// Whether rank `rank`'s operation `mine` matches rank `other`'s operation `theirs`. Not for a whole sendrecv: its
-// halves.
+// Whether rank `rank`'s operation `mine` matches rank `other`'s operation `theirs`. For the halves of a sendrecv, not
+// for a whole one.
 bool fits(const Operation& mine, int rank, const Operation& theirs, int other);
 
 }  // namespace rille::collective

@@ -117,7 +117,7 @@ Address address_of(const sockaddr_storage& s) {
   return {text, ntohs(in.sin_port)};
 }
 
-// The most time for one of several addresses, so that one that never answers leaves time for the others.
+// The most time for one of several addresses, so that an address that never answers leaves time for the next.
 constexpr std::chrono::seconds one_address_max{2};
 
 // 0: connected; else an errno value.

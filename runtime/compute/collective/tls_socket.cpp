@@ -9,7 +9,7 @@ namespace rille::collective {
 
 namespace {
 
-// More than this makes nothing faster: it is one segment of the loopback device, and stays in a core's cache.
+// A larger buffer is not faster: this is one segment of the loopback device, and fits a core's cache.
 constexpr std::size_t gather_bytes = 64u << 10;
 constexpr std::size_t record_bytes_max = (16u << 10) + 256;  // RFC 8446, 5.2
 

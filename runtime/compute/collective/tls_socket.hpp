@@ -1,6 +1,5 @@
-// TlsSocket: the socket as OpenSSL sees it. At first every record is sent by itself. After gather(), for connections
-// that carry much data, records are gathered and leave together, by flush().
-//
+// TlsSocket: the socket that OpenSSL writes to. At first every record is sent by itself. After gather(), for
+// connections with much data, records are collected and sent together by flush().
 // Threads: one at a time.
 #pragma once
 
@@ -18,14 +17,15 @@ class TlsSocket {
   explicit TlsSocket(int socket) : socket_(socket) {}  // does not own it
   TlsSocket(TlsSocket&&) = delete;
 
-  BIO* new_bio();  // for OpenSSL, which owns the result, and frees it before this ends; null: OpenSSL has failed
+  // for OpenSSL, which owns the result; it must free it before this object ends; null: OpenSSL has failed
+  BIO* new_bio();
   void gather();
   bool gathers() const { return gathers_; }
 
-  bool waiting() const { return !out_.empty(); }  // whether something is gathered, or half sent
+  bool waiting() const { return !out_.empty(); }  // whether gathered or partly sent data is left
   // Whether flush() must be called before more is written.
   bool full() const;
-  // Sends what is gathered. Returns the bytes sent; 0: the socket is not ready. network: the other side is gone.
+  // Sends the gathered data. Returns the bytes sent; 0: the socket is not ready. network: the other side is gone.
   Result<std::size_t> flush();
 
  private:
@@ -35,7 +35,7 @@ class TlsSocket {
   int socket_;
   bool gathers_ = false;
   std::string out_;
-  std::size_t sent_ = 0;  // of out_
+  std::size_t sent_ = 0;  // bytes of out_ that are sent
 };
 
 }  // namespace rille::collective

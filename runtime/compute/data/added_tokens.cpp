@@ -21,11 +21,11 @@ bool is_space(std::string_view c) {
 }  // namespace
 
 Result<> AddedTokens::add(Token token) {
-  constexpr int tokens_max = 20'000;  // adding and finding them takes time for each
+  constexpr int tokens_max = 20'000;  // adding and finding tokens takes time for each of them
   if (token.text.empty()) return {};
   if (++count_ > tokens_max)
     return make_error(ErrorKind::invalid, fmt::format("the tokenizer has more than {} added tokens", tokens_max),
-                      "put words into the vocabulary of the model");
+                      "put ordinary words into the model's vocabulary instead");
   if (token.single_word && !in_word_) { RILLE_TRY(in_word_, TextPattern::regex(R"([\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}])")); }
   auto& list = by_first_[static_cast<std::uint8_t>(token.text[0])];
   const auto place =

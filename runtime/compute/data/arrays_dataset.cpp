@@ -125,7 +125,7 @@ void ArraysDataset::draw_image(std::uint64_t row, const Change& change, std::vec
   }
 }
 
-// The memory is reserved, so that no more than the batch is used.
+// The memory is reserved first, so that no more than the batch needs is used.
 std::vector<std::vector<std::byte>> ArraysDataset::room_for(std::int64_t batch) const {
   std::vector<std::vector<std::byte>> out(arrays_.size());
   for (std::size_t i = 0; i < out.size(); ++i) {

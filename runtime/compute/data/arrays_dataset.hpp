@@ -10,7 +10,7 @@
 //
 // Reading is const and any thread may do it; next() moves the cursor, so only one thread may call it. Errors: invalid
 // (no rows, arrays of different lengths, an array that is not images, bad options), state (the saved state is from
-// other data). What takes long asks `look` now and then (pace.hpp).
+// other data). Long loops call `look` regularly (pace.hpp).
 #pragma once
 
 #include <cstdint>

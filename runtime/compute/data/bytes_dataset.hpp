@@ -1,14 +1,14 @@
 // BytesDataset: text as a sequence of bytes, or files of token ids, cut into windows for next-byte (next-token)
-// prediction. The bytes are a memory-mapped file, or a directory's visible files, at any depth, concatenated in
-// sorted order and read into memory; token ids are in any number of memory-mapped files (token_files.hpp),
-// concatenated. Window sizes count elements: bytes or ids. The first part of the data is for training, the rest for
-// validation. A sample is a window of `context` elements (x) and the window one element later (y). One epoch covers
-// the training part once (except for less than two windows); with shuffle every epoch cuts the data at another offset
-// and takes the windows in another order. The order is a counter-based permutation keyed by (seed, epoch), so that
-// the position is one number, the global sample cursor: it does not depend on the batch size or the number of
-// workers, and sample i is equal everywhere. Reading is const and any thread may do it; next_batch moves the cursor,
-// so only one thread may call it. Errors: io (missing or unreadable), invalid (too short, empty directory, bad
-// option), state (the saved state is from other data). What takes long asks `look` now and then (pace.hpp).
+// prediction. The bytes are a memory-mapped file, or a directory's visible files, at any depth, concatenated in sorted
+// order and read into memory; token ids are in any number of memory-mapped files (token_files.hpp), concatenated.
+// Window sizes count elements: bytes or ids. The first part of the data is for training, the rest for validation. A
+// sample is a window of `context` elements (x) and the window one element later (y). One epoch covers the training part
+// once (except for less than two windows); with shuffle every epoch cuts the data at another offset and takes the
+// windows in another order. The order is a counter-based permutation keyed by (seed, epoch), so that the position is
+// one number, the global sample cursor: it does not depend on the batch size or the number of workers, and sample i is
+// equal everywhere. Reading is const and any thread may do it; next_batch moves the cursor, so only one thread may call
+// it. Errors: io (missing or unreadable), invalid (too short, empty directory, bad option), state (the saved state is
+// from other data). Long loops call `look` regularly (pace.hpp).
 #pragma once
 
 #include <cstdint>
@@ -37,7 +37,7 @@ class TokenFile;
 
 class BytesDataset {
  public:
-  // `room` is asked before the files of a directory are read into memory, which has so many bytes.
+  // `room` is asked for the size of a directory's files before they are read into memory.
   static Result<BytesDataset> open(const std::string& path, const BytesOptions& options, const Look& look = {},
                                    const Room& room = {});
   // Opens token files, concatenated in the given order. With separate validation files, options.validation is

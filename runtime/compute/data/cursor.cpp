@@ -10,7 +10,7 @@
 namespace rille::data {
 
 namespace {
-constexpr std::uint64_t cursor_max = std::uint64_t{1} << 62;  // the rows of a batch can be added to it
+constexpr std::uint64_t cursor_max = std::uint64_t{1} << 62;  // leaves room to add the rows of a batch
 }
 
 Value state_of(Value identity, std::uint64_t cursor) {

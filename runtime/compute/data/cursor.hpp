@@ -17,7 +17,7 @@ Value state_of(Value identity, std::uint64_t cursor);
 // differs from `identity`.
 Result<std::uint64_t> cursor_of(const Value& identity, const Value& state);
 
-// Adds data to the hash that identifies them: all bytes up to 256 MiB; of larger data, parts spread over the whole.
+// Adds data to the hash that identifies the data set: all bytes up to 256 MiB; for larger data, samples from the whole.
 void hash_data(store::Hasher& hasher, std::string_view bytes, const Look& look);
 
 }  // namespace rille::data

@@ -1,4 +1,4 @@
-// Lets the caller end a long loop over data: a script's limits of time and its cancel must reach it.
+// Lets the caller end a long loop over data, so that a script's time limits and its cancel take effect.
 #pragma once
 
 #include <cstdint>
@@ -8,15 +8,15 @@
 
 namespace rille::data {
 
-// Called now and then. It may throw, which ends the loop; a position that the loop would have moved stays where it was.
-// Empty: the loop runs to its end.
+// Called regularly. May throw, which ends the loop; then the loop's position does not move. Empty: the loop runs to its
+// end.
 using Look = std::function<void()>;
 using rille::Room;
 
 struct Asked {
   Look look;
   Room room;
-  std::function<void()> over;  // what room gave is free again: called between the pieces of a long work
+  std::function<void()> over;  // the memory that `room` granted is free again: called between the pieces of a long job
   void looks() const {
     if (look) look();
   }
@@ -25,9 +25,9 @@ struct Asked {
 
 class Pace {
  public:
-  static constexpr std::uint64_t bytes = 256 << 10;  // between two looks
+  static constexpr std::uint64_t bytes = 256 << 10;  // between two calls of look
   explicit Pace(const Look& look) : look_(look) {}
-  // A row or line counts by itself, too, since it may have no bytes.
+  // Each row or line counts 64 bytes more, because it may be empty.
   void did(std::uint64_t bytes_done) {
     done_ += bytes_done + 64;
     if (done_ < bytes || !look_) return;

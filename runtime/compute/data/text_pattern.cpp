@@ -7,9 +7,9 @@
 namespace rille::data {
 
 namespace {
-// PCRE2 limits the steps of one start and is not interrupted, so it tries few starts at a time.
+// PCRE2 limits the steps from one start position and cannot be interrupted, so each call tries few start positions.
 constexpr std::size_t starts_at_once = 64;
-constexpr std::uint32_t steps_max = 1'000'000;  // of one start
+constexpr std::uint32_t steps_max = 1'000'000;  // from one start position
 }  // namespace
 
 Result<TextPattern> TextPattern::regex(const std::string& text) {
@@ -54,7 +54,7 @@ Result<bool> TextPattern::next(std::string_view text, std::size_t at, std::size_
                                   match_.get(), context_.get());
     if (found == PCRE2_ERROR_NOMATCH) {
       asked.looks();
-      from += starts_at_once;  // or at the character that this is in
+      from += starts_at_once;  // or the start of the character at that position
       for (int i = 0; i < 3 && from < text.size() && (static_cast<unsigned char>(text[from]) & 0xc0) == 0x80; ++i)
         --from;
       continue;

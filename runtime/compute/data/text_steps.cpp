@@ -11,7 +11,7 @@ const char* const gpt2_pattern = R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?
 namespace {
 
 constexpr std::size_t mark_bytes_max = 8;
-// The longest text that steps may make of one with so many bytes.
+// The longest text that the steps may make from a text of `bytes` bytes.
 std::size_t longest(std::size_t bytes) { return 8 * bytes + 4096; }
 
 constexpr const char* default_mark = "\xe2\x96\x81";  // U+2581: stands for a space in the vocabulary

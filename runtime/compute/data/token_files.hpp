@@ -37,10 +37,10 @@ class TokenFile {
 // without files, or with more than a million entries.
 Result<std::vector<std::string>> files_of(const std::string& path, const Look& look = {});
 
-// Encodes a text file or a folder's files with the tokenizer at the path `tokenizer` (`pattern` as for
-// Tokenizer::open) into a raw file in `directory`, named by a hash of the inputs, and returns the file's path. An
-// existing file is reused; a new one is written atomically. Each file of a folder is preceded by <|endoftext|> if the
-// vocabulary has that token. `disk` is asked before so many bytes are written. Blocks; any thread.
+// Encodes a text file or a folder's files with the tokenizer at the path `tokenizer` (`pattern` as for Tokenizer::open)
+// into a raw file in `directory`, named by a hash of the inputs, and returns the file's path. An existing file is
+// reused; a new one is written atomically. Each file of a folder is preceded by <|endoftext|> if the vocabulary has
+// that token. `disk` is asked for the size of the file before it is written. Blocks; any thread.
 Result<std::string> tokenize(const std::string& path, const std::string& tokenizer, const std::string& pattern,
                              const std::string& directory, const Asked& asked = {}, const Room& disk = {});
 

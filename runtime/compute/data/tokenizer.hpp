@@ -28,15 +28,15 @@ struct Encoding {
   // whether to add the ids that the model's template puts before ("<s>") and after a text
   bool before = false, behind = false;
   bool continued = false;  // the text continues an earlier text: no space is put in front
-  Asked asked = {};        // room: for texts that steps change, and for long words
+  Asked asked = {};        // room: for texts that the steps change, and for long words
 };
 
 class Tokenizer {
  public:
   // path: a file (tokenizer.json, *.tiktoken) or a directory with tokenizer.json, or with vocab.json and merges.txt.
-  // pattern: how text is split into words: "gpt2", "cl100k", "llama3", or a regular expression; "": the pattern in
-  // the file. tiktoken's files contain no pattern.
-  // asked.room: for the files while they are read; what stays is a quarter of it.
+  // pattern: how text is split into words: "gpt2", "cl100k", "llama3", or a regular expression; "": the pattern in the
+  // file. tiktoken's files contain no pattern.
+  // asked.room: for reading the files; the tokenizer afterwards uses a quarter of it.
   static Result<Tokenizer> open(const std::string& path, const std::string& pattern = "", const Asked& asked = {});
   // Reads the contents of such files, for tests and fuzzers; `shown` names the source in error messages.
   static Result<Tokenizer> from_tokenizer_json(std::string_view text, const std::string& shown,

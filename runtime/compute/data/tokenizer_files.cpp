@@ -78,7 +78,7 @@ Result<Tokenizer> Tokenizer::from_tiktoken(std::string_view text, const std::str
   return Tokenizer(std::move(state));
 }
 
-// Asks for room first: JSON takes many times its bytes.
+// Asks for room first, because parsed JSON takes many times the bytes of its text.
 static Result<std::string> read_text(const std::string& path, const Asked& asked) {
   constexpr std::size_t bytes_of_byte = 24, bytes_max = 256 << 20, bytes_least = 4096;
   std::error_code ec;

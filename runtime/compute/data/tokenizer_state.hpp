@@ -31,7 +31,7 @@ struct Tokenizer::State {
   Normalizer normalizer;
   PreTokenizer cutter;
   Decoder decoder;
-  Asked asked;                               // by the call that runs
+  Asked asked;                               // set by the running call
   std::int64_t ids_max = 0;                  // a larger id means that the file is damaged
   std::vector<std::int32_t> before, behind;  // ids that the model's template adds before and after a text
   std::unordered_map<std::string, std::vector<std::int32_t>, TextHash, std::equal_to<>> seen;
@@ -54,7 +54,7 @@ struct Tokenizer::State {
   Result<> merge(std::string_view part, std::vector<std::int32_t>& out);
 };
 
-// The vocabulary is an array of tokens by id: a short file must not make a long one.
+// The vocabulary is an array indexed by id; this limit prevents a short file from making it long.
 inline std::int64_t ids_max_of(std::string_view file) {
   constexpr std::int64_t least = 1 << 17, most = 1 << 24, bytes_of_token = 4;
   return std::clamp(static_cast<std::int64_t>(file.size()) / bytes_of_token, least, most);

@@ -57,7 +57,7 @@ class Buffer {
     void* data = nullptr;
     std::size_t bytes = 0;
     std::uint64_t stamp = 0;
-    std::shared_ptr<void> keeper;  // not null: the memory is the keeper's
+    std::shared_ptr<void> keeper;  // not null: owns the memory
     ~Block();
   };
   std::shared_ptr<Block> block_;
@@ -88,14 +88,15 @@ class Device : public std::enable_shared_from_this<Device> {
   // Error of kind memory: the limit or the device's memory is exhausted; the hint has memory_summary(). For zero bytes
   // returns an empty Buffer.
   Result<Buffer> allocate(std::size_t bytes);
-  // A Buffer of memory that the CPU device can use, which `keeper` keeps alive. Neither counted nor limited nor cached;
-  // aligned as it is.
+  // A Buffer over memory that the CPU device can use and `keeper` keeps alive. It is not counted, limited or cached,
+  // and has the alignment of `data`.
   Buffer adopt(void* data, std::size_t bytes, std::shared_ptr<void> keeper);
   MemoryStats memory() const;
   // Live buffers grouped by size, largest group first, e.g. "12 x 4.2 MB, 3 x 1.0 kB".
   std::string memory_summary() const;
   void set_memory_limit(std::int64_t bytes);  // 0: no limit
-  // Counts the device's memory, kept memory included, in `use`, under its limit too. Call before the first allocation.
+  // Counts the device's memory, including cached memory, in `use` and under its limit. Call before the first
+  // allocation.
   void count_in(std::shared_ptr<MemoryUse> use) { use_ = std::move(use); }
   const std::shared_ptr<MemoryUse>& counted_in() const { return use_; }  // may be null
   void reset_peak();

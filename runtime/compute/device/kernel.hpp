@@ -61,7 +61,7 @@ class Kernel {
   // The kernel's declaration: "saxpy(int n, float a, const float* x, float* y)".
   std::string signature() const;
   bool checked() const { return options_.checked; }
-  bool apart() const { return options_.apart; }              // it runs in a process of its own, which a stop ends
+  bool apart() const { return options_.apart; }              // it runs in a process of its own, which a stop kills
   const std::string& arch() const { return options_.arch; }  // "sm_90"; "": for the CPU
   // The compiled code, only of a kernel for a GPU.
   const Cubin& built() const { return built_; }
@@ -84,8 +84,8 @@ class Kernel {
   // launch. These limits apply on every device.
   Result<> check_shape(const LaunchShape& shape) const;
   // `arguments` has one entry per parameter. `said` receives the kernel's printf output.
-  // `stopped`, empty: never, is asked while a kernel in a process of its own runs; true ends the process, and the
-  // launch with an error of kind cancelled. A kernel in this process runs to its end.
+  // `stopped` (empty: never stop) is called while a kernel in a process of its own runs; if it returns true, the
+  // process is killed, and the launch fails with kind cancelled. A kernel in this process runs to its end.
   Result<> run(const LaunchShape& shape, const std::vector<LaunchArgument>& arguments, std::string& said,
                const std::function<bool()>& stopped = {}) const;
 

@@ -32,7 +32,8 @@ struct KernelOptions {
   int line = 1;                           // line number in `file` at which the source begins
   std::string folder;                     // folder searched first for #include "x.h"; "": no such folder
   std::string cache;                      // directory of the disk cache; "": no caching
-  std::function<bool()> stopped;          // asked while the compiler for the CPU runs: true ends it; empty: never
+  // called while the compiler for the CPU runs: true ends the compiler; empty: never
+  std::function<bool()> stopped;
 };
 
 // Returns options.name, or if that is empty the name of the source's only kernel. Error of kind invalid: the name is

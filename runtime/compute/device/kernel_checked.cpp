@@ -20,7 +20,7 @@ namespace rille::device {
 
 namespace {
 
-// The copies of a checked launch, each alone in its part of the address space.
+// The copies of a checked launch's ranges, each in its own part of the address space.
 class Copies {
  public:
   explicit Copies(ArgumentRanges& ranges) : ranges_(ranges) {}
@@ -127,7 +127,7 @@ void run_checked(const rille_abi::Kernel& kernel, const std::vector<rille_abi::P
   if (report.violation.kind == Violation::Kind::none) copies.copy_out();
 }
 
-// A site as line_of() takes it: an address in the library becomes an offset, so that another process can look it up.
+// Converts a site for line_of(): an address in the library becomes an offset, so that another process can look it up.
 const void* told_site(const void* site, const MemoryRange& module) {
   const auto at = std::uintptr_t(site);
   if (at < site_offset) return site;
@@ -163,10 +163,10 @@ void run_loaded(const rille_abi::Kernel& kernel, const std::vector<rille_abi::Pa
 
 namespace {
 
-constexpr auto line_limit = std::chrono::seconds(1);  // of a tool that looks up a line of a kernel apart
+constexpr auto line_limit = std::chrono::seconds(1);  // for a tool that looks up a line of a confined kernel
 
-// What `tool` says about the line of an address in the library. The library of a kernel apart is hostile, and so is
-// the tool that has read it.
+// The line that `tool` reports for an address in the library. The library of a confined kernel is untrusted, and so is
+// the output of a tool that has read it.
 std::string told_line(std::vector<std::string> argv, const std::string& library, bool apart,
                       const std::function<bool()>& stopped) {
   Spawn what;

@@ -149,7 +149,7 @@ std::string log_of(const WorkDirectory& work) { return work.path() + "/log"; }
 
 enum class Ended { by_itself, late, stopped };
 
-// Waits for the compiler, or ends it.
+// Waits until the compiler has ended, is late, or is to be stopped.
 Ended await_compiler(pid_t child, const std::function<bool()>& stopped) {
   const int handle = int(::syscall(SYS_pidfd_open, child, 0));
   if (handle < 0) return Ended::by_itself;
@@ -165,8 +165,8 @@ Ended await_compiler(pid_t child, const std::function<bool()>& stopped) {
   return how;
 }
 
-// Runs the compiler, writes its output to the file `log` and returns its exit status. `apart`: nothing of this
-// process's environment reaches it.
+// Runs the compiler, writes its output to the file `log` and returns its exit status. `apart`: the compiler gets
+// nothing of this process's environment.
 Result<int> run_compiler(const std::vector<std::string>& argv, const WorkDirectory& work, bool apart,
                          const std::function<bool()>& stopped) {
   const std::string log = log_of(work);
@@ -208,13 +208,13 @@ Result<int> run_compiler(const std::vector<std::string>& argv, const WorkDirecto
 
 bool is_define(const std::string& flag) { return flag.size() > 2 && flag.starts_with("-D"); }
 
-// What a confined compiler has made is kept in a folder of its own, since another process must never load it.
+// The output of a confined compiler is kept in a separate folder, because no other process may load it.
 KernelFiles files_for(const KernelOptions& options) {
   if (!options.apart || options.cache.empty()) return KernelFiles(options.cache);
   return KernelFiles(options.cache + "/apart", apart_cache_bytes_max);
 }
 
-// A confined compiler gets no flag that makes it start a program, load a plug-in, or write many files.
+// Refuses options by which a confined compiler would start a program, load a plug-in, or write many files.
 Result<> check_apart(const std::string& name, const KernelOptions& options) {
   if (options.constants.size() > apart::symbols_max) {
     return make_error(ErrorKind::invalid,

@@ -63,7 +63,7 @@ class IncludeFinder {
   Result<std::string> run(std::string_view text) {
     for (const auto& name : before_) find(name, fs::path("."));
     read(text, {});
-    for (; !found_.empty(); found_.pop_front()) {  // a queue, since a chain of files may be long
+    for (; !found_.empty(); found_.pop_front()) {  // a queue, because a chain of includes may be too long for recursion
       const auto [path, content] = std::move(found_.front());
       read(content, path.parent_path());
       if (!apart_ || out_.size() <= included_bytes_max) continue;
@@ -90,7 +90,7 @@ class IncludeFinder {
 
   void take(const fs::path& named) {
     std::error_code failed;
-    const fs::path path = apart_ ? fs::canonical(named, failed) : named;  // a file has endless names below /proc
+    const fs::path path = apart_ ? fs::canonical(named, failed) : named;  // below /proc a file has any number of names
     if (failed || (apart_ && !lies_within(path))) return;
     if (!fs::is_regular_file(path, failed) || !seen_.insert(path.lexically_normal().string()).second) return;
     if (apart_ && out_.size() > included_bytes_max) return;
@@ -107,7 +107,7 @@ class IncludeFinder {
 
   std::vector<std::string> folders_, before_;
   bool apart_ = false;
-  fs::path within_;  // of a kernel apart: real path of the only folder that counts
+  fs::path within_;  // for a confined kernel: real path of the only folder whose files count
   std::set<std::string> seen_;
   std::deque<std::pair<fs::path, std::string>> found_;  // files whose own includes are still to be read
   std::string out_;

@@ -13,8 +13,9 @@ struct LoadedLibrary {
   const rille_abi::Kernel* kernel = nullptr;
 };
 
-// `name`: the kernel's, for errors. Errors: invalid, code "kernel_compile": a name is defined nowhere; device: the
-// system does not load the file; integrity: it is not a kernel's library; invalid: it has too many parameters.
+// `name`: the kernel's name, for errors. Errors: invalid, code "kernel_compile": a declared name is not defined;
+// device: the system does not load the file; integrity: the file is not a kernel's library; invalid: too many
+// parameters.
 Result<LoadedLibrary> load_library(const std::string& path, const std::string& name);
 
 }  // namespace rille::device

@@ -21,9 +21,9 @@ std::string_view typeof_text();
 std::string typeof_kernel(const std::string& name);
 std::string typeof_variable(const std::string& name);
 
-// What a mangled name tells about a kernel or a variable.
+// The contents of a mangled name of a kernel or a variable.
 struct TypeOf {
-  std::string type;             // of a kernel "void (*)(float*, P)", of a variable "float const [4]"
+  std::string type;             // for a kernel "void (*)(float*, P)", for a variable "float const [4]"
   std::vector<unsigned> sizes;  // size in bytes of each parameter, or of the variable
 };
 // Reads the mangled name that NVRTC gives for one of the expressions above; nullopt: it is another name.

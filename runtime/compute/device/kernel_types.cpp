@@ -125,7 +125,7 @@ rille_abi::Parameter parameter_of(std::string_view type) {
     p.size = r->size;
     return p;
   }
-  const char digit = name.empty() ? ' ' : name.back();  // "std::" alone leaves no name
+  const char digit = name.empty() ? ' ' : name.back();  // empty for a text such as "std::"
   if (digit < '1' || digit > '4') return p;
   const std::string stem = name.substr(0, name.size() - 1);
   for (const auto& r : rows) {

@@ -20,7 +20,7 @@ std::int64_t ns_of(clockid_t clock) {
 
 struct ProcessorClock::Others {
   std::mutex mutex;
-  std::optional<clockid_t> process;  // the one that computes now
+  std::optional<clockid_t> process;  // the process that computes now
   std::int64_t from_ns = 0, last_ns = 0, before_ns = 0;
 
   static const std::shared_ptr<Others>& of_this_thread() {

@@ -10,21 +10,22 @@
 namespace rille::device {
 
 class ProcessorClock {
-  struct Others;  // processes that compute for one lane
+  struct Others;  // the processes that compute for one lane
 
  public:
-  static ProcessorClock of_team();  // on the lane
+  static ProcessorClock of_team();  // call on the lane
   std::int64_t ns() const;
   int threads() const { return int(clocks_.size()); }
 
   // While it exists, the clocks of this thread's team count another process as well.
   class Also {
    public:
-    // `counted_ns`: how much of the process's time has been counted already.
+    // `counted_ns`: the part of the process's time that has been counted already.
     Also(clockid_t process, std::int64_t& counted_ns);
     ~Also();
     Also(const Also&) = delete;
-    void look();  // the time of a process that has ended cannot be read: what the last look has found is counted
+    // counts the process's time so far; call before the process ends, because its time cannot be read afterwards
+    void look();
 
    private:
     const std::shared_ptr<Others> others_;

@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t output_bytes_max = 64 << 10;
 constexpr int look_every_ms = 10;
 
-// False: stopped before the end.
+// Returns false if stopped before the end.
 bool read_all(int from, std::string& text, const std::function<bool()>& stopped) {
   char piece[4096];
   while (text.size() < output_bytes_max) {
@@ -45,7 +45,7 @@ std::string output_of(Spawn what, int from, const std::function<bool()>& stopped
   const bool whole = child && read_all(ends[0], text, stopped);
   ::close(ends[0]);
   if (!child) return "";
-  if (stopped) ::kill(*child, SIGKILL);  // it may have closed its output, and go on
+  if (stopped) ::kill(*child, SIGKILL);  // it may have closed its output without ending
   while (::waitpid(*child, nullptr, 0) < 0 && errno == EINTR) {}
   return whole ? text : "";
 }

@@ -1,4 +1,4 @@
-// Runs a program of the system for what it prints. Blocks: not on the loop's thread.
+// Runs a system program and returns its output. Blocks: not on the loop's thread.
 #pragma once
 
 #include <functional>
@@ -8,9 +8,9 @@
 
 namespace rille::device {
 
-// What the program writes to its descriptor `from`, 64 KB at most; its other standard descriptors are /dev/null. "": it
-// cannot be started. `stopped`, empty: never, is asked every 10 ms; true ends it, and the result is "". With
-// `stopped` the program is killed in any case when it has closed its output.
+// The program's output on its descriptor `from`, 64 KB at most; its other standard descriptors are /dev/null. "": it
+// cannot be started. `stopped` (empty: never) is called every 10 ms; if it returns true, the program is killed and the
+// result is "". With `stopped` the program is killed once it has closed its output.
 std::string output_of(Spawn what, int from, const std::function<bool()>& stopped = {});
 
 }  // namespace rille::device

@@ -30,8 +30,8 @@ Result<Tensor> all_gather(const Ranks& ranks, const Tensor& t);
 Result<Tensor> reduce_scatter(const Ranks& ranks, const Tensor& t, collective::Reduce how);
 Result<void> send_to(const Ranks& ranks, const Tensor& t, int to);
 Result<void> receive_(const Ranks& ranks, const Tensor& t, int from);
-// Sends `t` to one rank while it receives `into` from another, or the same, or this one; `t` and `into` may differ in
-// shape and type, and may share memory.
+// Sends `t` to one rank while it receives `into` from the same rank, another rank or this rank. `t` and `into` may
+// differ in shape and type, and may share memory.
 Result<void> sendrecv_(const Ranks& ranks, const Tensor& t, int to, const Tensor& into, int from);
 Result<void> barrier(const Ranks& ranks, Graph& g);
 // Averages the .grad of `parameters` over the ranks. Call it between backward and the optimiser's step. If a batch has

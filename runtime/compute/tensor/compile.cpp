@@ -18,7 +18,7 @@ void send(Graph& g, std::shared_ptr<Node> node);  // defined in graph.cpp
 
 namespace {
 
-// A leaf, and the .grad that it had when the function was recorded: the plan has its type, shape and strides.
+// A leaf, and its .grad when the function was recorded: the plan depends on its type, shape and strides.
 struct LeafGuard {
   std::shared_ptr<TensorImpl> leaf;
   bool had = false;

@@ -19,7 +19,8 @@ namespace rille::tensor {
 
 namespace {
 
-// The lane's scratch memory belongs to the process, not to a run: a run may enlarge it by so much whatever its limit.
+// The lane's scratch memory belongs to the process, not to a run: a run may always enlarge it by this much, whatever
+// its limit.
 constexpr std::int64_t scratch_always_bytes = 1 << 20;
 
 // Marks a kind and a code at the start of an error text, before and after them. No kernel message begins with this
@@ -217,7 +218,7 @@ Orders& LaneQueue::ordered(device::Executor& executor) {
 }
 
 Result<void> LaneQueue::run_one(Node& node, device::Device& device, kernels::LaneState& lane) {
-  // An update runs to its end, which takes one pass over the tensor: so no tensor is left half updated.
+  // An update runs to its end, which takes one pass over the tensor, so that no tensor is left half updated.
   if (!node.replay) {
     const bool update = updates(node);
     lane.heed({});
@@ -263,7 +264,7 @@ void LaneQueue::skip(Node& node, const std::shared_ptr<const Error>& why) {
     if (const auto storage = weak.lock()) storage->error = why;
 }
 
-// The node did not run to its end: what others with which it belongs together have changed loses its value.
+// The node did not run to its end: tensors that operations of its group have already changed lose their values.
 void LaneQueue::tear(const Node& node, const std::shared_ptr<const Error>& why) {
   if (!node.together.id || node.together.id != begun.id) return;
   for (const auto& weak : changed)
@@ -273,7 +274,7 @@ void LaneQueue::tear(const Node& node, const std::shared_ptr<const Error>& why) 
 
 namespace {
 
-// Tells the meters of the work that the lane computes.
+// Notifies a work's meter when the lane begins and ends to compute its operations.
 class Metering {
  public:
   explicit Metering(bool on) : on_(on) {}

@@ -269,7 +269,7 @@ Result<Viewed> view_blocking(const Tensor& t) {
   return out;
 }
 
-// The lane has ended all work recorded so far, so this thread may look at the storage.
+// When this returns, the lane has run all operations recorded so far, so this thread may read the storage.
 Result<void> Graph::compute_blocking(const Tensor& t) {
   auto promise = std::make_shared<std::promise<Result<void>>>();
   auto future = promise->get_future();

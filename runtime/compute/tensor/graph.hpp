@@ -59,7 +59,7 @@ class Graph : public std::enable_shared_from_this<Graph> {
   // Copies the values to a device to which this one can send (Device::sends_to). Once `done` has been called, on the
   // lane thread, the graph `to` may use the tensor. Errors: as for read(); memory, if the target device has none.
   Result<Tensor> send(const Tensor& t, Graph& to, std::function<void(Result<void>)> done, bool last_try = false);
-  // Blocks until the tensor has its values, or the error of computing them.
+  // Blocks until the tensor has its values; returns the error of computing them.
   Result<void> compute_blocking(const Tensor& t);
   Result<double> item_blocking(const Tensor& t);  // error invalid: the tensor has more than one element
   // Sends the pending operations to the lane and returns at once; the next read or synchronize returns their errors.
@@ -67,8 +67,8 @@ class Graph : public std::enable_shared_from_this<Graph> {
   // Calls `done` when everything recorded so far has run, with the first error that was not yet reported.
   void synchronize(std::function<void(Result<void>)> done);
   Result<void> synchronize_blocking();
-  // Whose work is recorded from now on. Work::end() makes the lane skip what was recorded of it, and break off what it
-  // computes.
+  // Operations recorded from now on belong to `work`. Work::end() makes the lane skip its recorded operations and break
+  // off the running one.
   void set_work(std::shared_ptr<Work> work);
   const std::shared_ptr<Work>& work() const;
   std::size_t pending() const;  // operations recorded and not yet sent to the lane
@@ -126,19 +126,19 @@ class Graph : public std::enable_shared_from_this<Graph> {
   std::function<void()> look_;
 };
 
-// A tensor's values where they are, row-major. They stay there while `whole` (and `copy`) live.
+// A tensor's values in memory, row-major. The memory stays valid while `whole` (and `copy`) live.
 struct Viewed {
   void* data = nullptr;
   Tensor whole;                                  // the tensor, or a row-major copy of it
-  std::shared_ptr<std::vector<std::byte>> copy;  // of a tensor on a GPU: the values; else null
+  std::shared_ptr<std::vector<std::byte>> copy;  // for a tensor on a GPU: its values in host memory; else null
 };
-// Blocks the thread until the values are computed, as read_blocking.
+// Blocks the thread until the values are computed, as read_blocking does.
 Result<Viewed> view_blocking(const Tensor& t);
 
-// The updates recorded while it exists change their tensors all, or none (Together in record.hpp).
+// Groups the updates recorded while it exists: all of them change their tensors, or none (Together in record.hpp).
 class AllOrNone {
  public:
-  // to_the_end: what is recorded takes about one pass over the tensors.
+  // to_the_end: the recorded operations take about one pass over the tensors.
   AllOrNone(Graph& g, bool to_the_end);
   ~AllOrNone();
   AllOrNone(const AllOrNone&) = delete;

@@ -34,8 +34,8 @@ Result<Tensor> arange(Graph& g, double start, double end, double step, DType dty
 // Copies `bytes` bytes from `data`, row-major; `bytes` must be count * element size. Inside a compiled function the
 // copied values are a constant.
 Result<Tensor> from_bytes(Graph& g, const Dims& shape, DType dtype, const void* data, std::size_t bytes);
-// A tensor of the CPU in memory that `keeper` keeps alive: row-major, aligned to its elements. Writes in place reach
-// it.
+// A CPU tensor over memory that `keeper` keeps alive: row-major, aligned to its elements. Writes in place change that
+// memory.
 Result<Tensor> from_memory(Graph& g, const Dims& shape, DType dtype, void* data, std::shared_ptr<void> keeper);
 Result<Tensor> from_numbers(Graph& g, const Dims& shape, DType dtype, const std::vector<double>& numbers);
 

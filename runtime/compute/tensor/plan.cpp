@@ -333,7 +333,7 @@ Result<void> run_replay(Replay& replay, LaneQueue& queue, device::Device& device
     if (const auto storage = replay.outputs[i].lock()) storage->buffer = outputs[i];
   }
   char text[kernels::Call::error_bytes] = {};
-  std::size_t begun = 0, bound = 0;  // the calls [begun, bound) belong together, and one has changed a tensor
+  std::size_t begun = 0, bound = 0;  // the calls [begun, bound) are one group (Together) that has changed a tensor
   const auto broken_off = [&](std::size_t at, bool cut) {
     const auto why = replay.asked.work->why();
     if (cut) fail_torn(replay, plan.calls[at], why, true);

@@ -13,7 +13,7 @@ namespace rille::tensor {
 
 namespace {
 
-// What an operation keeps besides values: its node, handles, and what backward needs of it.
+// Counts the memory of an operation besides its values: node, handles, and the data that backward needs.
 MemoryHeld count_object(const Graph& g) {
   return MemoryHeld::count(g.device()->counted_in(), MemoryUse::Part::tensors, object_bytes);
 }
@@ -85,7 +85,7 @@ Result<void> check_operand(Graph& g, OpId op, const Tensor& t) {
   return success();
 }
 
-// A result's shape is computed from those of the operands, and may be larger than any tensor can be.
+// A result's shape is computed from the operands' shapes and may exceed the limit of a tensor's size.
 Result<void> check_size(OpId op, const Tensor& t) {
   Result<> possible = check_dims(t.shape());
   if (possible) return possible;

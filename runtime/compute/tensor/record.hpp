@@ -40,7 +40,7 @@ struct Storage {
   std::shared_ptr<const Error> error;  // why the storage has no value; null: no error
   std::shared_ptr<Turns> turns;        // used by the lane, and only if launches are on streams
   bool freed = false;                  // the script freed it through one of its handles
-  MemoryHeld counted;                  // the object, not its values
+  MemoryHeld counted;                  // memory of the object, without its values
 };
 
 // A strided view of a storage's elements.
@@ -65,18 +65,19 @@ struct Output {
 
 struct Replay;  // compile.cpp: a plan with the arguments of one call
 
-// Operations that are ended together, such as an optimiser's step: no tensor has a part of their changes only.
+// A group of operations that are ended together, such as an optimiser's step: no tensor keeps only a part of their
+// changes.
 struct Together {
   std::uint64_t id = 0;  // 0: none
-  // Once the first of them has changed a tensor, the others run to their end. Else (they may take long) they are broken
-  // off, and the tensors that were changed lose their values.
+  // true: once the first operation has changed a tensor, the others run to their end. false (they may take long): they
+  // are broken off, and the changed tensors lose their values.
   bool to_the_end = false;
 };
 
-// Whose work an operation is, and when it was asked for.
+// The work that an operation belongs to, and the work's state when the operation was recorded.
 struct Asked {
   std::shared_ptr<Work> work;
-  std::uint64_t ends = 0;  // Work::ends() then
+  std::uint64_t ends = 0;  // Work::ends() at that time
   bool ended() const { return work->ended_since(ends); }
   kernels::StopSign sign() const {
     return {work->ends_place(), ends, work->promptly() ? kernels::parts_above_usual : 0};
@@ -118,7 +119,7 @@ struct TensorImpl {
   std::shared_ptr<GradFn> grad_fn;
   int output = 0;              // index of this tensor among the outputs of grad_fn
   std::uint64_t argument = 0;  // compiled call that has this tensor, or its base if a view, as argument; 0: none
-  MemoryHeld counted;          // of a handle that shares another's storage
+  MemoryHeld counted;          // memory of a handle that shares another tensor's storage
   TensorImpl() = default;
   TensorImpl(const TensorImpl&) = delete;
   ~TensorImpl();  // frees a chain of .grad in a loop
@@ -132,7 +133,7 @@ struct LaneQueue {
   std::string first_infinity;                // while numbers are checked: which operation made the first infinity
   void (*instead)(const Op&, const kernels::Call&) = nullptr;  // for tests: called in place of every kernel
   std::shared_ptr<Orders> orders;                              // null: no launch on a stream so far
-  // Those of the latest updates that belong together, and what they have changed.
+  // The group of the latest update, and the tensors that it has changed.
   Together begun;
   std::vector<std::weak_ptr<Storage>> changed;
   // Error memory: stopped at the operation that got no memory; call again to resume. With `give_up` such an operation
@@ -184,7 +185,7 @@ struct Spec {
 
 // A new tensor without a value.
 Tensor make_tensor(Graph& g, DType dtype, const Dims& shape);
-// Whether all elements of the window lie in a storage of so many bytes. record() and read() refuse others.
+// Whether all elements of the window are inside a storage of `bytes` bytes. record() and read() refuse other windows.
 bool lies_within(const Window& window, std::size_t storage_bytes);
 // A view of the memory of `t`, without gradient history.
 Tensor make_window(const Tensor& t, std::int64_t offset, const Dims& shape, const Dims& strides);

@@ -27,7 +27,7 @@ struct PlanCall {
   int n_in = 0, n_out = 0;
   bool update = false;  // changes a tensor in place
   Together together;
-  std::size_t last_together = 0;  // index of the last call of that id
+  std::size_t last_together = 0;  // index of the last call with the same Together::id
 };
 
 // A view whose pointer changes with every call.

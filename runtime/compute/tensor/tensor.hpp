@@ -25,7 +25,7 @@ struct Storage;
 struct GradFn;
 struct TensorImpl;
 
-constexpr std::size_t object_bytes = 1 << 10;  // what a tensor counts for besides its values
+constexpr std::size_t object_bytes = 1 << 10;  // memory counted for a tensor besides its values
 
 class Tensor {
  public:

@@ -27,7 +27,7 @@ enum class ErrorKind : std::uint8_t {
   memory,      // out of memory, host or device
   divergence,  // a resumed script does not follow its journal
   internal,    // a bug in Rille
-  denied,      // the run lacks the grant for it
+  denied,      // the run lacks a grant
 };
 
 std::string_view to_string(ErrorKind kind);
@@ -78,7 +78,7 @@ inline Error make_error(ErrorKind kind, std::string message, std::string hint = 
   return e;
 }
 
-std::int64_t size_bytes(const Error& e);  // with its texts and causes
+std::int64_t size_bytes(const Error& e);  // counts its texts and its causes
 
 // An io error that names the operation, the path and the errno text.
 Error errno_error(std::string_view operation, std::string_view path, int errno_value);

@@ -26,9 +26,9 @@ class Guest {
   // that never suspends. The engine itself resolves the operation that the fiber is waiting for.
   virtual void cancel(FiberId id, const Error& reason) = 0;
 
-  // The run was cancelled: what its fibers have asked of devices so far need not be computed any more. Work that they
-  // ask for afterwards (cleanup) counts. May be called at any time, also from inside the guest's own calls: it only
-  // marks work.
+  // The run was cancelled: operations that its fibers have started on devices need not be computed any more. Operations
+  // that they start afterwards (cleanup) are computed. May be called at any time, also from inside the guest's own
+  // calls: it only marks work.
   virtual void drop_work(const Error& /*reason*/) {}
 
   // The plain step that the fiber waits for is now in the journal, or with `failure` could not be written there. Only

@@ -14,7 +14,7 @@ bool MemoryUse::take(Part p, std::int64_t bytes) {
     used_[int(p)].fetch_add(bytes, std::memory_order_relaxed);
     return true;
   }
-  // Add first, so that two threads cannot both take the last bytes.
+  // Adds first, so that two threads cannot both take the last bytes.
   used_[int(p)].fetch_add(bytes);
   if (total_bytes() <= limit_) return true;
   used_[int(p)].fetch_sub(bytes);

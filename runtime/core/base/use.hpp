@@ -1,5 +1,5 @@
-// What a run and the child runs that it starts use of memory and disk, under one limit each. Threads: any, except that
-// only one thread at a time counts Lua memory.
+// The memory and disk that a run and its child runs use, each under one limit. Threads: any, except that only one
+// thread at a time counts Lua memory.
 #pragma once
 
 #include <atomic>
@@ -19,7 +19,7 @@ namespace rille {
 
 class MemoryUse {
  public:
-  // results: values on their way to the journal, and the run's result; fibers: what waits of each outside of Lua.
+  // results: values on their way to the journal, and the run's result; fibers: the memory of each fiber outside of Lua.
   enum class Part { lua, tensors, results, fibers };
   static constexpr int parts = 4;
 
@@ -33,10 +33,10 @@ class MemoryUse {
   }
   std::int64_t room_bytes() const { return limit_ ? limit_ - total_bytes() : INT64_MAX; }
 
-  bool take(Part p, std::int64_t bytes);  // false: the limit would be exceeded, nothing was taken
+  bool take(Part p, std::int64_t bytes);  // false: the limit would be exceeded; then nothing is counted
   void add(Part p, std::int64_t bytes) { used_[int(p)].fetch_add(bytes, std::memory_order_relaxed); }
   void give(Part p, std::int64_t bytes) { used_[int(p)].fetch_sub(bytes, std::memory_order_relaxed); }
-  // Lua allocates so often that its count is no atomic addition; `reserve`: bytes allowed beyond the limit.
+  // Lua allocates so often that its count is not an atomic addition; `reserve`: bytes allowed beyond the limit.
   bool take_lua(std::int64_t bytes, std::int64_t reserve) {
     if (bytes > 0 && limit_ && total_bytes() + bytes > limit_ + reserve) return refuse(Part::lua, bytes);
     add_lua(bytes);
@@ -46,7 +46,7 @@ class MemoryUse {
     auto& lua = used_[int(Part::lua)];
     lua.store(lua.load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed);
   }
-  // Error memory, code memory_bytes: what was asked for at the last refusal, and what the parts used then.
+  // Error memory, code memory_bytes: the size of the last refused request, and the use of each part at that time.
   Error error() const;
 
  private:
@@ -63,13 +63,13 @@ class MemoryUse {
   Refusal refusal_;
 };
 
-// Bytes of a MemoryUse, taken until the object is destroyed.
+// Counts bytes in a MemoryUse until the object is destroyed.
 class MemoryHeld {
  public:
   MemoryHeld() = default;
   // Error memory: the limit would be exceeded. `use` may be null: nothing is counted.
   static Result<MemoryHeld> take(std::shared_ptr<MemoryUse> use, MemoryUse::Part part, std::int64_t bytes);
-  // Counts beyond the limit too: for objects so small that the next larger request may be the one that is refused.
+  // Also counts beyond the limit: for small objects, where the next larger request is refused instead.
   static MemoryHeld count(std::shared_ptr<MemoryUse> use, MemoryUse::Part part, std::int64_t bytes);
   MemoryHeld(MemoryHeld&& o) noexcept { *this = std::move(o); }
   MemoryHeld& operator=(MemoryHeld&& o) noexcept {
@@ -94,24 +94,24 @@ struct MemoryRefused : std::bad_alloc {
   const Error error;
 };
 
-// The value's JSON, counted `times` in `use` (may be null) as a result. Error memory: it would exceed the limit; no
-// more than the limit's rest is used meanwhile.
+// Returns the value's JSON, and counts it `times` times in `use` (may be null) as a result. Error memory: that would
+// exceed the limit; the JSON never grows beyond what the limit leaves.
 Result<std::string> counted_json(const Value& value, const std::shared_ptr<MemoryUse>& use, int times,
                                  MemoryHeld& held);
 
-// Asked before so many bytes more are used; an error refuses them. Empty: they are given. Threads: as its caller says.
+// Called before `bytes` more bytes are used; an error refuses them. Empty: no limit.
 using Room = std::function<Result<>(std::int64_t bytes)>;
 
 // Bytes that a run writes below the home: results in the journal, checkpoints, files of tensors and fetched files; and
 // the files that it fetches from machines, wherever they go.
 class DiskUse {
  public:
-  // 0: no limit. `journal_in` counts the journal too, if that is in memory; else null.
+  // 0: no limit. `journal_in` also counts the journal's rows, if the journal is in memory; else null.
   explicit DiskUse(std::int64_t limit_bytes, std::shared_ptr<MemoryUse> journal_in = {})
       : limit_(limit_bytes), journal_in_(std::move(journal_in)) {}
   // Call before writing. Error quota, code disk_bytes: the limit would be exceeded, nothing was counted.
   Result<> take(std::int64_t bytes);
-  Result<> take_row(std::int64_t bytes);  // of the journal. Also error memory
+  Result<> take_row(std::int64_t bytes);  // counts a row of the journal. Also error memory
 
  private:
   const std::int64_t limit_;

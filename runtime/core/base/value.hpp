@@ -63,7 +63,7 @@ class Value {
   bool boolean(std::string_view key, bool otherwise = false) const;
 
   std::string to_json() const;                                             // the canonical JSON text
-  std::optional<std::string> to_json_within(std::size_t bytes_max) const;  // the same; nothing if it is longer
+  std::optional<std::string> to_json_within(std::size_t bytes_max) const;  // the same; nullopt if it is longer
   std::string to_json_pretty() const;  // indented JSON, with the same escapes as to_json
   // error `invalid`: names the byte offset; nesting is limited to 128 levels
   static Result<Value> from_json(std::string_view text);

@@ -268,7 +268,7 @@ std::optional<std::string> Value::to_json_within(std::size_t bytes_max) const {
   write(count, *this);
   if (counted.bytes > bytes_max) return {};
   TextOutput output;
-  output.text.reserve(counted.bytes);  // no more than that, as a text that grows would take
+  output.text.reserve(counted.bytes);  // exactly; growing the text would take more
   rapidjson::Writer<TextOutput> out(output);
   write(out, *this);
   return std::move(output.text);

@@ -37,13 +37,13 @@ CancelToken::Registration CancelToken::on_cancel(std::function<void(const Error&
 CancelSource::CancelSource() : state_(std::make_shared<CancelToken::State>()) {}
 
 namespace {
-// The child that a parent's cancel reaches, for the next State::cancel. Both pointers of a thread need no destructor:
-// the last cancel may come from one of the host program's own thread_local objects.
+// Passes the child that a parent cancels to State::cancel. Both thread-local pointers need no destructor, because the
+// last cancel may come from a thread_local object of the host program.
 thread_local const std::shared_ptr<void>* child_to_cancel = nullptr;
 }  // namespace
 
-// Children are cancelled where their parent's list has them, but by a stack of our own: scripts nest fibers deeper than
-// the thread's stack is.
+// Children are cancelled at their position in the parent's list, but through a deque instead of recursion: scripts nest
+// fibers deeper than the thread's stack.
 void CancelToken::State::cancel(Error why) {
   const auto* child = std::exchange(child_to_cancel, nullptr);
   if (reason) return;
@@ -55,7 +55,7 @@ void CancelToken::State::cancel(Error why) {
   };
   static thread_local std::deque<Frame>* running = nullptr;
   Frame own{child ? *child : nullptr, this, std::exchange(slots, {})};
-  if (child && running) return running->push_back(std::move(own));  // the call that reached it goes on with it
+  if (child && running) return running->push_back(std::move(own));  // the outer call of cancel goes on with it
   std::deque<Frame> frames;
   frames.push_back(std::move(own));
   auto* const outer = std::exchange(running, &frames);

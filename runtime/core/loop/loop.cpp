@@ -16,7 +16,8 @@ constexpr std::int64_t look_ns = 100'000;  // how long one spin waits for a post
 constexpr std::int64_t look_out_ns = 400'000, look_out_for_many_ns = 4'000'000;
 constexpr std::int64_t many = 16;  // from this number of expected posts on, spin up to look_out_for_many_ns
 constexpr int vain_looks_max = 8;
-constexpr std::int64_t turn_grace_ns = 2'000'000;  // what a turn may run beyond its budget, so that it gets on with 0
+// time that a turn may run beyond its budget, so that a budget of 0 makes progress
+constexpr std::int64_t turn_grace_ns = 2'000'000;
 }  // namespace
 
 // Owns a spawned task. A wrapper coroutine awaits the task and deletes this object when the task ends.

@@ -66,7 +66,8 @@ class Loop {
 
  private:
   explicit Loop(const Clock& clock) : clock_(clock) {}
-  void drain(std::int64_t until_ns = INT64_MAX);  // runs what is ready now; the rest stays first in the queue
+  // runs the functions that are ready now; the rest stays first in the queue
+  void drain(std::int64_t until_ns = INT64_MAX);
   bool look_out();
   void take_posts();
   bool nothing_under_way() const { return ready_.empty() && expected_ == 0 && !uv_loop_alive(&uv_); }

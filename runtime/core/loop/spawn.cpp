@@ -77,10 +77,11 @@ constexpr int report_flags = O_CLOEXEC;
 constexpr int report_flags = O_CLOEXEC | O_NONBLOCK;
 #endif
 
-// The program gets no descriptor but its files: others of this process may lack O_CLOEXEC. From `first` on.
+// Closes all descriptors from `first` on when the program is executed: descriptors of other code in this process may
+// lack O_CLOEXEC.
 void close_at_exec(unsigned first) {
   if (syscall(SYS_close_range, first, ~0U, CLOSE_RANGE_CLOEXEC) == 0) return;
-  struct rlimit most {};  // Linux before 5.11
+  struct rlimit most {};  // before Linux 5.11
   getrlimit(RLIMIT_NOFILE, &most);
   for (unsigned fd = first; fd < std::min<rlim_t>(most.rlim_cur, 1 << 16); ++fd)
     fcntl(static_cast<int>(fd), F_SETFD, FD_CLOEXEC);

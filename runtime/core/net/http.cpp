@@ -182,7 +182,7 @@ static std::string first_words(const HttpRequest& request, std::string body) {
 
 Error status_error(const HttpRequest& request, const HttpResponse& response) {
   int status = response.status;
-  const bool unheard = status < 200 || (status >= 300 && status < 400);  // no redirect that this client follows
+  const bool unheard = status < 200 || (status >= 300 && status < 400);  // a redirect that this client does not follow
   ErrorKind kind = status >= 500 || unheard ? ErrorKind::network
                    : status >= 400          ? ErrorKind::invalid
                                             : ErrorKind::internal;

@@ -289,13 +289,13 @@ Error HttpClient::Transfer::curl_error() {
   switch (code_) {
     case CURLE_URL_MALFORMAT:
     case CURLE_UNSUPPORTED_PROTOCOL:
-      // A URL that the server redirects to, or an answer that is not HTTP, is no mistake of the caller.
+      // A wrong URL in the server's redirect, or an answer that is not HTTP, is not the caller's mistake.
       if (outcome_.left) e = failure(ErrorKind::network, what, "check that the URL is the right one");
       else e = failure(ErrorKind::invalid, what);
       again = false;
       break;
     case CURLE_OUT_OF_MEMORY:
-      // libcurl says the same of a line of the response head that is longer than it takes.
+      // libcurl uses this code also for a line of the response header that is too long for it.
       if (outcome_.left)
         e = failure(ErrorKind::network, "the response header has too long a line, or this machine is out of memory",
                     "check that the URL is the right one");

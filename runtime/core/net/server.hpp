@@ -1,4 +1,4 @@
-// The server that a URL names, read by the parser that also connects to it.
+// The server in a URL, found by the same parser that later connects to it.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 namespace rille::net {
 
 struct Server {
-  std::string host, port;  // port: the scheme's own if the URL names none
+  std::string host, port;  // port: the scheme's default if the URL has none
 };
 // Error `invalid`: not an http(s) URL. Any thread.
 Result<Server> server_of(const std::string& url);

@@ -1,4 +1,4 @@
-// The pages of mapped files: how much of them stays in this process's memory, and whether they are still there.
+// The pages of mapped files: how much of them stays in this process's memory, and whether the files still have them.
 #pragma once
 
 #include <string>
@@ -12,8 +12,8 @@ namespace rille::store {
 // page cache.
 void forget_pages(std::string_view part);
 
-// Error io: the file was truncated since it was mapped, and reading this part would raise SIGBUS. Found on Linux 5.14
-// and newer; a file that is truncated while it is read is not found.
+// Error io: the file was truncated after it was mapped, so reading this part would raise SIGBUS. Detected on Linux 5.14
+// and newer; a truncation during the read itself is not detected.
 Result<> check_pages(std::string_view part, const std::string& path);
 
 }  // namespace rille::store

@@ -57,7 +57,7 @@ Result<SafetensorsHeader> parse_safetensors(std::string_view file, std::string_v
 
 class SafetensorsFile {
  public:
-  // `room` is asked before the header is read, which takes about so many bytes.
+  // `room` is asked for the memory of the parsed header before the header is read.
   static Result<SafetensorsFile> open(const std::string& path,
                                       const std::function<Result<>(std::int64_t bytes)>& room = {});
   const std::vector<TensorEntry>& tensors() const { return header_.tensors; }

@@ -9,7 +9,7 @@ namespace rille::store {
 
 namespace {
 
-// Text in UTF-8, or the bytes of a blob. Of zeroblob(n) and values of other types as SQLite casts them.
+// The text in UTF-8, or the bytes of a blob. zeroblob(n) and values of other types are converted as SQLite casts them.
 std::string_view bytes_of(sqlite3_value* v) {
   const void* bytes = sqlite3_value_type(v) == SQLITE_BLOB ? sqlite3_value_blob(v) : sqlite3_value_text(v);
   return {static_cast<const char*>(bytes ? bytes : ""), static_cast<std::size_t>(sqlite3_value_bytes(v))};
@@ -28,7 +28,7 @@ std::size_t place_of(std::string_view text, std::string_view part, std::size_t f
 
 bool begins_char(char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }
 
-// Counts characters, of two blobs bytes, from 1 on.
+// Positions count from 1: characters, or bytes if both values are blobs.
 void instr(sqlite3_context* context, int n, sqlite3_value** v) {
   if (any_null(n, v)) return;
   const bool blobs = sqlite3_value_type(v[0]) == SQLITE_BLOB && sqlite3_value_type(v[1]) == SQLITE_BLOB;
@@ -62,7 +62,7 @@ void replace(sqlite3_context* context, int n, sqlite3_value** v) {
   sqlite3_result_text64(context, out.data(), out.size(), SQLITE_TRANSIENT, SQLITE_UTF8);
 }
 
-// The bytes of the first character of a text.
+// Number of bytes of a text's first character.
 std::size_t char_bytes(std::string_view text) {
   std::size_t n = 1;
   if (static_cast<unsigned char>(text[0]) >= 0xc0)

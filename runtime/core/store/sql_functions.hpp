@@ -1,5 +1,5 @@
-// SQL functions whose originals take quadratic time, in linear time: instr, replace, and trim, ltrim, rtrim with the
-// characters to remove. SQLite does not interrupt a function, so a script could hold up the thread with long texts.
+// Replacements for SQL functions that take quadratic time, in linear time: instr, replace, and trim, ltrim, rtrim with
+// the characters to remove. SQLite does not interrupt a function, so a script could block the thread with long texts.
 #pragma once
 
 #include <sqlite3.h>

@@ -12,7 +12,7 @@ constexpr int levels_max = 200;
 
 struct Token {
   char kind = 0;     // 'a': a name or keyword, else the character itself
-  std::string name;  // in small letters
+  std::string name;  // in lower case
   std::size_t at = 0;
 };
 
@@ -24,7 +24,7 @@ bool in_name(char c) {
 
 char small(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 'a' - 'A') : c; }
 
-// Texts in any quotes count as names, since SQLite takes them for names where it needs one.
+// Texts in any quotes count as names, because SQLite accepts them as names.
 std::vector<Token> tokens_of(std::string_view sql) {
   std::vector<Token> out;
   for (std::size_t i = 0; i < sql.size();) {
@@ -55,7 +55,7 @@ std::vector<Token> tokens_of(std::string_view sql) {
 }
 
 struct Definition {
-  double bytes = 0;  // of its text, and in the end of all that it uses
+  double bytes = 0;  // bytes of its text; once `known`, with those of all definitions that it uses
   std::map<std::string, int, std::less<>> uses;
   enum { untried, tried, known } state = untried;
 };
@@ -63,7 +63,7 @@ using Definitions = std::map<std::string, Definition, std::less<>>;
 
 struct Text {
   std::vector<Token> tokens;
-  std::vector<std::size_t> closing;  // of each '(': the place of its ')', or the end
+  std::vector<std::size_t> closing;  // per '(': the index of its ')', or the end
 };
 
 Text text_of(std::string_view sql) {
@@ -79,7 +79,7 @@ Text text_of(std::string_view sql) {
   return out;
 }
 
-// Adds the names in [from, to) but those before a dot, and the texts of WITH among them.
+// Adds the names in [from, to), except those before a dot, and the texts of WITH among them.
 void add(const Text& text, std::size_t from, std::size_t to, Definition& into, Definitions& all, int level) {
   if (level > levels_max) into.bytes = INFINITY;
   if (level > levels_max) return;

@@ -23,13 +23,13 @@ constexpr int commit_wait_ms = 5'000;  // how long COMMIT waits for readers of a
 constexpr const char* own_business =
     "do not begin, commit or roll back yourself, nor attach databases: the step does that";
 constexpr int operations_per_look = 100;
-constexpr int own_looks_max = 100'000;  // for the statements about rille_steps, which take a few operations
+constexpr int own_looks_max = 100'000;  // limit for statements about rille_steps, which need few operations
 constexpr int functions_max = 100;
 constexpr double expanded_bytes_max = 1 << 20;
 constexpr std::array quadratic{"json_patch", "unhex"};
 
-// What they tell or change concerns this database or this transaction alone. Others change settings of the connection
-// that the step has made, or of the whole process (hard_heap_limit).
+// Pragmas that read or change only this database or this transaction. Others change settings of the connection that the
+// step has made, or of the whole process (hard_heap_limit).
 constexpr std::array pragmas{
     "application_id", "case_sensitive_like", "collation_list",   "data_version", "defer_foreign_keys",
     "encoding",       "foreign_key_check",   "foreign_key_list", "foreign_keys", "freelist_count",
@@ -92,7 +92,8 @@ int Transaction::authorize(void* self, int action, const char* first, const char
 
 int Transaction::progress(void* self) { return static_cast<Transaction*>(self)->goes_on() ? 0 : 1; }
 
-// Views and triggers that a script has made for rille_steps must not keep the loop's thread either.
+// The limit own_looks_max also ends views and triggers that a script has made for rille_steps; they must not block the
+// loop's thread.
 bool Transaction::goes_on() {
   Result<> may;
   if (ask_ && *ask_) may = (*ask_)(rows_bytes_ + std::max<std::int64_t>(0, sqlite3_memory_used() - memory_before_));
@@ -253,7 +254,7 @@ Result<Value> Transaction::row(sqlite3_stmt* statement) {
   return out;
 }
 
-// The memory of a row: about what its tree of names and values takes.
+// The approximate memory of a row: its tree of names and values.
 static std::int64_t bytes_of(const Value& row) {
   constexpr std::int64_t row_bytes = 64, column_bytes = 128;
   std::int64_t bytes = row_bytes;
@@ -280,7 +281,7 @@ Result<> Transaction::step_all(sqlite3_stmt* statement, Value::Array* rows) {
   return {};
 }
 
-// Compiling is not interrupted either.
+// Refuses large statements, because SQLite cannot be interrupted while it compiles.
 Result<> Transaction::check_size(const std::string& sql) {
   std::vector<std::pair<std::string, std::string>> schema;
   Statement each;

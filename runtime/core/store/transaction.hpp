@@ -3,7 +3,7 @@
 // by a token; a later transaction with the same token finds the row and need not repeat the work. With an empty token
 // no row is stored or looked for. One thread; the calls block. Destruction without commit rolls back. Statements that
 // would end the transaction or reach another database (COMMIT, ROLLBACK, ATTACH) are refused, and all pragmas but those
-// that tell about this database.
+// that read or change only this database or this transaction.
 #pragma once
 
 #include <sqlite3.h>
@@ -27,15 +27,15 @@ class Transaction {
     Record(std::string t, std::string r, std::string s) : token(std::move(t)), run(std::move(r)), step(std::move(s)) {}
     std::string token, run, step;
   };
-  // Bounds what SQLite does before it asks again, which it does in loops only: texts and blobs of so many bytes, few
-  // functions in a statement, short statements. 0: not bounded.
+  // Bounds the work that SQLite does between two calls of Ask, which it makes only in loops: texts and blobs of at most
+  // this many bytes, few functions in a statement, short statements. 0: no bound.
   using Bound = int;
-  // Asked every few steps of a statement: may it go on, with so many bytes for itself and its rows? An error ends it.
-  // The bytes of the statement itself are those that SQLite uses more, in the whole process, since it began.
+  // Called every few steps of a statement with the bytes that it and its rows use; an error ends the statement. The
+  // statement's own bytes are the growth of SQLite's memory, in the whole process, since the statement began.
   using Ask = std::function<Result<>(std::int64_t bytes)>;
   // Opens or creates the database file and begins the transaction. Errors: `io` names the path; `state`, retryable:
   // another writer is active; `integrity`: the file is not a database; `invalid`: the file is Rille's own journal, or
-  // its table rille_steps is none that a step has made.
+  // its table rille_steps was not made by a step.
   static Result<std::unique_ptr<Transaction>> begin(const std::string& path, Record record, Bound text_bytes_max = 0);
   // As begin, but tries for 30 s while another writer is active.
   static Async<std::shared_ptr<Transaction>> wait_and_begin(Loop& loop, std::string path, Record record,
@@ -80,13 +80,13 @@ class Transaction {
   std::optional<Value> found_;
   bool guarded_ = false;  // true: a statement of the user runs, so authorize() checks it
   bool over_ = false;
-  const Ask* ask_ = nullptr;  // of the statement that runs
+  const Ask* ask_ = nullptr;  // for the running statement
   std::int64_t rows_bytes_ = 0, memory_before_ = 0;
   int own_looks_ = 0;
   std::optional<Error> ended_;  // why the statement was interrupted
-  std::string refused_;         // what authorize() has refused, and a hint
+  std::string refused_;         // the operation that authorize() has refused, and a hint
   bool bounded_ = false;
-  int functions_ = 0;  // in the statement that is compiled
+  int functions_ = 0;  // number of functions in the statement being compiled
 };
 
 }  // namespace rille::store

@@ -244,10 +244,10 @@ Async<> RunImpl::not_recorded(std::shared_ptr<FiberRecord> f, Error why) {
   co_return why;
 }
 
-// Counts what is to be recorded against the limits that the host program has set.
+// Counts a recorded result against the limits that the host program has set.
 namespace {
-constexpr int copies = 3;               // of a result on its way: the value, its text, and the journal's
-constexpr std::size_t row_bytes = 100;  // of an entry of the journal, besides its texts
+constexpr int copies = 3;               // copies of a result on its way: the value, its text, and the journal's
+constexpr std::size_t row_bytes = 100;  // size of a journal entry without its texts
 }  // namespace
 
 Result<std::string> RunImpl::counted_result(const Value& value, MemoryHeld& held) {
@@ -264,7 +264,7 @@ Async<Value> RunImpl::complete(Slot slot, Result<Value> outcome, store::Journal:
     co_return lost.error();
   }
   QueuedEntry& row = row_of(slot);
-  MemoryHeld counted;  // until the outcome is on the disk
+  MemoryHeld counted;  // counts the result until it is on the disk
   if (outcome) {
     Result<std::string> text = counted_result(*outcome, counted);
     if (text) row.value = std::move(*text);
@@ -325,7 +325,7 @@ Async<> RunImpl::sleep(FiberId id, std::string name, std::int64_t ms, std::strin
   }
   // Wall time may jump; check at least every minute. No clock change makes a sleep longer than `ms`.
   Deadline due(loop_.clock(), std::min(slot.next_us, now_us() + ms * 1000));
-  // What is not recorded would complete at once: other fibers and the host program must have their turn.
+  // An unrecorded sleep that is over would complete at once: other fibers and the host program must get their turn.
   if (config_.mode != Mode::durable && due.over()) RILLE_CO_CHECK(co_await sleep_for(loop_, 0, token(*slot.fiber)));
   while (!due.over())
     RILLE_CO_CHECK(co_await sleep_for(loop_, std::min<std::int64_t>(due.left_ms(), 60'000), token(*slot.fiber)));

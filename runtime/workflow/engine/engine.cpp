@@ -230,7 +230,7 @@ Async<std::unique_ptr<Run>> Engine::start(RunSpec spec, RunHooks hooks) {
   row.args = spec.args;
   row.parent = spec.parent;
   row.tag = spec.tag;
-  if (spec.parent.empty())  // the scripts of child runs have no modules of the host program
+  if (spec.parent.empty())  // scripts of child runs have no modules of the host program
     for (const std::string& name : host_modules_) row.host_modules += (row.host_modules.empty() ? "" : " ") + name;
   if (spec.deadline_ms > 0) row.deadline_us = loop_.clock().wall_us() + spec.deadline_ms * 1000;
   co_return co_await take(std::move(row), true, std::move(hooks));

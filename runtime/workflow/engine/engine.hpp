@@ -63,7 +63,8 @@ struct RunRow {
   std::optional<Error> error;
   std::optional<Error> cancel_reason;  // set: the run was cancelled, and unwinds or has unwound
   std::int64_t epoch = 0, created_us = 0, updated_us = 0, ended_us = 0, pid = 0;
-  std::string host_modules;      // names of the modules that the host program offered at its start, with spaces between
+  // space-separated names of the modules that the host program offered when the run started
+  std::string host_modules;
   std::string seed;              // run id that seeds random numbers; a fork has its origin's
   std::int64_t deadline_us = 0;  // 0: the run has no deadline
   Value shown_args() const;      // secrets in URLs are redacted
@@ -134,8 +135,8 @@ class Engine {
   // Marks a run that stops here without unwinding (SIGTERM, SIGHUP) as suspended; `resume` continues it.
   Result<> suspend(Run& run);
 
-  // A module that the host program offers to the scripts of this engine's runs. Runs started from now on need it: to
-  // resume one without it fails with `state`, and leaves the run as it was.
+  // Offers a module of the host program to scripts of this engine's runs. Runs started from now on need it: resuming
+  // one without the module fails with `state` and leaves the run unchanged.
   void offer_module(const std::string& name) { host_modules_.insert(name); }
   Result<> has_modules_of(const RunRow& row) const;
 
@@ -167,7 +168,7 @@ class Engine {
   Loop& loop_;
   EngineOptions options_;
   std::set<std::string> host_modules_;
-  std::set<std::string> held_;  // for locks_ of a home in memory
+  std::set<std::string> held_;  // used as locks_ if the home is in memory
   // Set in a simulation and in memory; null: the engine uses lock files.
   std::set<std::string>* locks_ = nullptr;  // runs that have a runner
   std::shared_ptr<Connector> connector_;

@@ -93,8 +93,8 @@ bool RunImpl::ended(FiberId id) const {
 
 namespace {
 constexpr std::size_t path_bytes_max = 4096;
-// Counted for a fiber: about three times what its records, its waits and its wake-ups take. It also bounds how many
-// fibers there are to unwind when a limit of time ends the run.
+// Bytes counted for a fiber: about three times the memory of its records, waits and wake-ups. This also limits the
+// number of fibers to unwind when a time limit ends the run.
 constexpr std::size_t fiber_bytes = 16 << 10;
 }  // namespace
 
@@ -104,7 +104,8 @@ Result<FiberId> RunImpl::spawn(FiberId parent, std::string name, FunctionRef fun
   if (fibers_.size() >= 100'000)
     return make_error(ErrorKind::state, "a run can have at most 100000 fibers (concurrent tasks) at a time",
                       "use rille.map with a limit");
-  // Each level's records hold the whole path, so endless nesting would cost the square of its depth.
+  // Each level's records contain the whole path, so endless nesting would take memory proportional to the square of its
+  // depth.
   if (p.path.size() > path_bytes_max)
     return make_error(ErrorKind::state,
                       fmt::format("fibers are nested too deeply: the path of this one has more than {} bytes, {}..",
@@ -311,6 +312,16 @@ Task<void> RunImpl::finish_scopes(FiberId id) {
   end_fiber(id);
 }
 
+// Beyond the run's memory limit, what is kept of an error is its kind and the beginning of its message.
+RunImpl::Failure RunImpl::counted_failure(const Error& e) const {
+  constexpr std::size_t message_bytes = 200;
+  auto held = MemoryHeld::take(limits_.memory, MemoryUse::Part::fibers, size_bytes(e));
+  if (held) return {e, std::move(*held)};
+  Error brief = make_error(e.kind, e.message.substr(0, message_bytes));
+  brief.code = e.code;
+  return {std::move(brief), {}};
+}
+
 // Marks the fiber as ended and wakes its joiners.
 void RunImpl::end_fiber(FiberId id) {
   std::shared_ptr<FiberRecord> record = fibers_.at(id);
@@ -325,7 +336,7 @@ void RunImpl::end_fiber(FiberId id) {
     parent->children.erase(id);
     if (!f.result) {
       const Error& e = f.result.error();
-      failures_.emplace(id, Failure{e, MemoryHeld::count(limits_.memory, MemoryUse::Part::fibers, size_bytes(e))});
+      failures_.emplace(id, counted_failure(e));
       parent->failed.push_back(id);
       if (!as_asked) child_failed(*parent, e);
     }
@@ -353,7 +364,7 @@ ScopeId RunImpl::entry_enter(FiberId id) {
 void RunImpl::cancel_scope(ScopeId id, Error reason) {
   ScopeRecord* s = scope(id);
   if (!s) return;
-  if (guest_ && fibers_.size() == 1) guest_->drop_work(reason);  // background fibers keep theirs
+  if (guest_ && fibers_.size() == 1) guest_->drop_work(reason);  // with background fibers alive, their work must go on
   s->source->cancel(std::move(reason));
 }
 

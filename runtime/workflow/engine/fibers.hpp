@@ -20,7 +20,7 @@ class Fibers : public FiberSink {
   virtual std::string path(FiberId fiber) const = 0;        // such as "main/worker#1"
 
   // The guest has suspended a fiber's code in the middle of a computation. Until release_fibers() no other fiber
-  // continues, so that scripts see the order that they would see had the code run on.
+  // continues, so the order of fibers is the same as if the code had not been suspended.
   virtual void hold_fibers() = 0;
   virtual void release_fibers() = 0;
 

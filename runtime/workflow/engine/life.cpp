@@ -79,7 +79,7 @@ Result<std::string> RunImpl::pinned(const std::string& module, const std::functi
   if (auto it = pinned_.find(module); it != pinned_.end()) return it->second;
   std::string source;
   bool found = false;
-  // What begins with ':' is no code, and an edit of the script does not change it.
+  // An entry whose name begins with ':' is not code; an edited script does not change it.
   if (journal_ && (!edited_ || module.starts_with(':'))) {
     RILLE_CHECK(
         journal_->reader().query("SELECT content FROM sources JOIN blobs USING (sha256) WHERE run=? AND module=?",
@@ -94,7 +94,7 @@ Result<std::string> RunImpl::pinned(const std::string& module, const std::functi
       auto row = std::make_shared<std::pair<std::string, std::string>>(module, source);
       journal_->enqueue([run = config_.id, row](store::Db& db) { return pin(db, run, row->first, row->second); },
                         fence());
-      // What limits the run must hold on its resume, however soon its process dies.
+      // The limits of the run must be on the disk at once, because they also apply after a resume.
       if (module.starts_with(':')) RILLE_CHECK(journal_->flush());
     }
   }
@@ -134,7 +134,7 @@ Async<Value> RunImpl::execute(Guest& guest, FunctionRef main, Value argument) {
 Async<Value> RunImpl::settle_run(Result<Value> result) {
   if (!journal_) co_return result;
   std::string text;
-  MemoryHeld counted;  // until it is on the disk
+  MemoryHeld counted;  // counts the result until it is on the disk
   if (result) {
     Result<std::string> fits = counted_result(*result, counted);
     if (fits) text = std::move(*fits);

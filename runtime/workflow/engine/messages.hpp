@@ -16,7 +16,7 @@ struct ChildSpec {
   ChildSpec() = default;  // not an aggregate: see loop/task.hpp
   std::string script;     // a file, relative to the folder of the parent's script
   Value args;
-  std::function<Result<>(const std::string& path)> may_read;  // asked with the script's full path; null: allowed
+  std::function<Result<>(const std::string& path)> may_read;  // called with the script's full path; null: allowed
   std::string id;  // the child's run id; callers that give one id share one child; "": derived from the parent's id
 };
 

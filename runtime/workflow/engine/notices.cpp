@@ -55,7 +55,7 @@ void Calls::noticed(const std::string& lease_id, std::int64_t generation, std::i
 
 void Calls::tell_working(const std::string& lease_id, std::int64_t generation) {
   if (deadline_us(lease_id, generation) <= run_.now_us()) return;
-  const auto working = session(lease_id).working;  // a copy: a call may end and be erased while the others are told
+  const auto working = session(lease_id).working;  // a copy: a call may end and be erased while the others are notified
   for (const auto& [key, one] : working)
     if (one.generation == generation && one.agent && !one.left) run_.loop().spawn(tell_one(lease_id, key, one));
 }
@@ -66,7 +66,7 @@ Task<void> Calls::tell_one(std::string lease_id, std::string key, LeaseSession::
   Result<std::optional<lease::Lease>> l = leases_->find(lease_id);
   bool leave = l && *l && lease::Manager::replaces(**l);
   for (const auto& [other, with] : session(lease_id).working) leave = leave && with.may_leave;
-  // If this fails, the call is told again at the next connection.
+  // If this fails, the call is notified again at the next connection.
   (void)co_await one.agent->preempt(key, deadline_us(lease_id, one.generation), leave);
 }
 

@@ -175,7 +175,8 @@ Async<std::shared_ptr<agent::AgentClient>> Calls::reach(lease::Lease lease, Canc
     if (made) co_return co_await reached(std::move(r.lease), r.not_yet_us, std::move(*made));
     if (token.cancelled()) co_return token.reason();
     note_lie(r.lease.id, r.lease.generation, made.error());
-    if (made.error().kind == ErrorKind::integrity) co_return made.error();  // other tries would end the same
+    // repeating the attempt would fail in the same way
+    if (made.error().kind == ErrorKind::integrity) co_return made.error();
     for (const char* code : {"agent_token", "fenced", agent::not_installed})
       if (made.error().code == code) co_return made.error();
     if (++failed >= reconnects_max && !patient(r, made.error()))

@@ -210,7 +210,7 @@ Async<Cut> Engine::fork(std::string id, std::string key, bool rerent) {
 
 namespace {
 
-// Drops the entries from the id `from` on, and what they left in other tables. Called inside a transaction.
+// Drops the entries from the id `from` on, and their rows in other tables. Called inside a transaction.
 Result<> forget_from(store::Db& db, const std::string& run, std::int64_t number, std::int64_t from,
                      const std::string& key) {
   std::int64_t end = entry_id(number + 1, 0);

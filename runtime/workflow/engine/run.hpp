@@ -26,8 +26,8 @@ class Run : public RunControl, public Fibers, public Steps, public Messages, pub
 // A run for code on an agent: no journal, no leases.
 std::unique_ptr<Run> make_ephemeral_run(Loop& loop, std::string name, std::string directory, Value args,
                                         RunHooks hooks);
-// The same for a script whose functions the host program calls, each call in a fiber that the main fiber spawns: a
-// failed one ends nothing else.
+// The same for a script whose functions the host program calls: each call is a fiber that the main fiber spawns, and a
+// failed one ends no other fiber.
 std::unique_ptr<Run> make_script_run(Loop& loop, std::string name, Value args, RunHooks hooks);
 
 }  // namespace rille::engine

@@ -13,8 +13,8 @@
 
 namespace rille::engine {
 
-// The journal of such a home is in memory and ends with the engine. Its runs have no folder and can rent nothing: a
-// machine would outlive its record.
+// A home whose journal is in memory and ends with the engine. Its runs have no folder, and cannot rent machines,
+// because a machine would outlive its record.
 inline constexpr std::string_view in_memory_home = ":memory:";
 
 enum class Mode { durable, session, ephemeral };
@@ -24,7 +24,7 @@ struct RunLimits {
   RunLimits() = default;
   std::int64_t spend_micros = -1;  // the highest budget that rille.budget may set
   std::int64_t leases_max = -1;    // most leases that the run may hold at a time
-  // Asked before every connection that staging makes; null: all are allowed.
+  // Called before every connection that staging makes; null: all are allowed.
   std::function<Result<>(const std::string& host, const std::string& port)> may_connect;
   std::shared_ptr<MemoryUse> memory;  // counts results until they are recorded; may be null
   std::shared_ptr<DiskUse> disk;      // counts results; may be null

@@ -140,7 +140,7 @@ struct RunConfig {
   Mode mode = Mode::durable;
   Value args;
   RunHooks hooks;
-  bool apart = false;                         // a failed fiber of the main fiber ends nothing else
+  bool apart = false;                         // a failed child fiber of the main fiber ends no other fiber
   std::int64_t epoch = 1, number = 0;         // columns of the run's row; number: set for durable runs only
   std::int64_t deadline_us = 0;               // wall time at which the run is cancelled; 0: no deadline
   std::shared_ptr<const store::Blobs> blobs;  // where large values are stored; null: all values are inline
@@ -275,6 +275,11 @@ class RunImpl final : public Run {
   // durable.cpp
   Async<Slot> admit(FiberId id, Operation operation);
   std::string next_key(FiberRecord& f, const std::string& name) const;  // key of the fiber's next operation `name`
+  struct Failure {
+    Error error;
+    MemoryHeld counted;
+  };
+  Failure counted_failure(const Error& e) const;
   Result<std::string> counted_result(const Value& value, MemoryHeld& held);
   Async<Value> complete(Slot slot, Result<Value> outcome, store::Journal::Write extra = nullptr);
   Async<> not_recorded(std::shared_ptr<FiberRecord> f, Error why);
@@ -336,11 +341,7 @@ class RunImpl final : public Run {
   FiberId next_fiber_ = 1;
   ScopeId next_scope_ = 1;
   std::map<FiberId, std::shared_ptr<FiberRecord>> fibers_;  // running fibers, and the main fiber
-  struct Failure {
-    Error error;
-    MemoryHeld counted;
-  };
-  std::map<FiberId, Failure> failures_;  // of ended fibers, until their parent scope is left
+  std::map<FiberId, Failure> failures_;                     // of ended fibers, until their parent scope is left
   std::map<ScopeId, std::unique_ptr<ScopeRecord>> scopes_;
   std::map<std::int64_t, Wake<Result<>>> turns_;   // fibers waiting for recorded completions, by seq
   std::set<std::int64_t> passed_;                  // seqs whose fiber was cancelled before the delivery

@@ -10,7 +10,8 @@
 
 namespace rille::engine {
 
-// Error invalid: not an id, which is part of paths. Ids from a journal are checked, too: it may be another's.
+// Error invalid: not a run id. Ids are part of paths; ids from a journal are checked too, because the journal may come
+// from elsewhere.
 Result<> check_run_id(const std::string& id);
 
 class RunLock {

@@ -38,7 +38,7 @@ Result<int> read_number(const Field& field, std::string_view text) {
   int n = -1;
   auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), n);
   if (ec == std::errc() && end == text.data() + text.size() && n >= field.low && n <= field.high) return n;
-  return make_error(ErrorKind::invalid, fmt::format("'{}' is no {}", text, field.name),
+  return make_error(ErrorKind::invalid, fmt::format("'{}' is not a valid {}", text, field.name),
                     fmt::format("expected {} to {}", field.low, field.high));
 }
 

@@ -111,7 +111,7 @@ Result<std::string> place_of(const std::string& from, const std::string& local, 
                     fmt::format("add a name: box:stage(address, \"{}NAME\")", to));
 }
 
-// Returns the local path of what is to be staged. A URL is fetched into the cache of the home first.
+// Returns the local path of the file or folder to stage. A URL is fetched into the cache of the home first.
 Async<std::string> Calls::local_copy(std::string from, Value options, CancelToken token) {
   bool web = from.starts_with("http://") || from.starts_with("https://") || from.starts_with("file://");
   if (std::size_t scheme = from.find("://"); !web && scheme != std::string::npos && scheme < 8)

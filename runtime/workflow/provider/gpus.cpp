@@ -13,7 +13,7 @@ namespace rille::provider {
 
 namespace {
 
-constexpr std::size_t name_max = 200;  // what is behind it names no GPU
+constexpr std::size_t name_max = 200;  // text beyond this is not part of a GPU's name
 
 std::vector<std::string> words_of(std::string_view text) {
   text = text.substr(0, name_max);

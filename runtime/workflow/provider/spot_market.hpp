@@ -26,9 +26,9 @@ class SpotPriced {
   virtual ~SpotPriced() = default;
   virtual SpotMarket market() const = 0;
   // The hourly prices of the spot machine `id`, rented from `offer`, since since_us, oldest first, in the offer's
-  // currency. They start with the price at since_us if SpotMarket::knows_before, else with the first that this process
-  // received. May be empty. Answers are cached for SpotMarket::lasts_us per machine type and place, so frequent calls
-  // are cheap.
+  // currency. They start with the price at since_us if SpotMarket::knows_before, else with the first price that this
+  // process received. May be empty. Answers are cached for SpotMarket::lasts_us per machine type and place, so frequent
+  // calls are cheap.
   virtual Async<std::vector<PricePoint>> spot_prices(Offer offer, std::string id, std::int64_t since_us,
                                                      CancelToken token) = 0;
 };

@@ -33,7 +33,7 @@ struct StageOptions {
   std::string sha256;           // the expected digest, 64 hexadecimal digits; "": not checked. Files only.
   std::string cache_directory;  // "": no cache
   std::int64_t cache_bytes_max = std::int64_t{100} << 30;
-  // asked before every connection, redirects included; null: all are allowed
+  // called before every connection, redirects included; null: all are allowed
   std::function<Result<>(const std::string& host, const std::string& port)> may_connect;
   net::Headers headers;             // HTTP request headers, such as credentials
   int resumes_max = 8;              // attempts in a row to continue a transfer without a byte of progress

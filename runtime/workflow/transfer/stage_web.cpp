@@ -28,8 +28,8 @@ std::int64_t number_in(std::string_view text) {
   return failed == std::errc() && end == text.data() + text.size() ? n : -1;
 }
 
-// The validator for If-Range (RFC 9110, 13.1.5): a strong ETag, or the date. "": one with a character that a header
-// cannot have, so that it could not be sent back.
+// The validator for If-Range (RFC 9110, 13.1.5): a strong ETag, or the date. "" if it has a character that is not
+// allowed in a header and thus could not be sent back.
 std::string version_of(const net::HttpResponse& head) {
   const std::string etag = head.header("etag");
   std::string out = !etag.empty() && !etag.starts_with("W/") ? etag : head.header("last-modified");
@@ -58,7 +58,7 @@ Value read_note(const std::string& path) {
   return note ? std::move(*note) : Value();
 }
 
-// The parameters by which an object store signs an address for a while, if it has the first of them.
+// The parameters by which an object store signs an address for a limited time; `proof` marks such an address.
 struct Signing {
   std::string_view proof, prefix;
   std::set<std::string, std::less<>> names;
@@ -73,7 +73,7 @@ const Signing signings[] = {
 };
 
 std::vector<std::pair<std::string, std::string_view>> parameters_of(std::string_view query) {
-  std::vector<std::pair<std::string, std::string_view>> out;  // the name in lower case, the whole
+  std::vector<std::pair<std::string, std::string_view>> out;  // (name in lower case, whole parameter)
   while (!query.empty()) {
     const std::string_view one = query.substr(0, query.find('&'));
     out.emplace_back(lower_case(one.substr(0, one.find('='))), one);
@@ -82,7 +82,7 @@ std::vector<std::pair<std::string, std::string_view>> parameters_of(std::string_
   return out;
 }
 
-// What the address names, however it was signed.
+// The address without its signature: equal for the same object, however it was signed.
 std::string without_signature(const std::string& url) {
   const std::size_t question = url.find('?');
   if (question == std::string::npos) return url;

@@ -1,6 +1,6 @@
 -- data sets whose batch, rank and position the script sets itself, so that sizes wrap or rows have no bytes
 -- expect: any
--- grants: {"read": ["rille.home"], "write": ["rille.home"]}
+-- grants: {"read": ["rille.home"], "write": ["rille.home"], "kernels": true}
 local rille, native = require "rille", require "rille.native"
 local path = rille.step("file", function()
   local f = assert(io.open(rille.home .. "/text", "wb"))

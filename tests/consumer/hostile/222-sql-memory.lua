@@ -1,5 +1,5 @@
 -- rows, constants and columns that take memory outside of Lua, and pragmas that change the whole process
--- expect: memory
+-- expect: memory or timeout
 -- grants: {"read": ["rille.home"], "write": ["rille.home"]}
 local rille = require "rille"
 local found

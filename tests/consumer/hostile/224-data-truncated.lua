@@ -1,6 +1,6 @@
 -- files that are mapped are truncated, after which reading them would end the process
 -- expect: any
--- grants: {"read": ["rille.home"], "write": ["rille.home"]}
+-- grants: {"read": ["rille.home"], "write": ["rille.home"], "kernels": true}
 local rille, native = require "rille", require "rille.native"
 local text, ids, tensors = rille.home .. "/text", rille.home .. "/ids.bin", rille.home .. "/x.safetensors"
 local function write(name, n)

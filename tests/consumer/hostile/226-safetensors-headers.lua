@@ -1,6 +1,6 @@
 -- files of tensors without a value, whose headers take memory outside of Lua for as long as they are open
 -- expect: memory
--- grants: {"read": ["rille.home"], "write": ["rille.home"]}
+-- grants: {"read": ["rille.home"], "write": ["rille.home"], "kernels": true}
 local rille, native = require "rille", require "rille.native"
 local path = rille.step("file", function()
   local parts = {}

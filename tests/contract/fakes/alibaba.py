@@ -125,7 +125,7 @@ class Alibaba(More, Roles, Fake):
 
     def verify(self, request):
         authorization = request.header("Authorization")
-        if request.arg("Action") == "AssumeRoleWithOIDC":  # which nobody signs
+        if request.arg("Action") == "AssumeRoleWithOIDC":  # an unsigned call
             self.version = request.arg("Version")
             return
         if authorization.startswith("ACS3-HMAC-SHA256"):

@@ -81,7 +81,7 @@ class Aws(Ec2, Ec2Network, Ec2Other, Roles, Sso, Fake):
     def secrets(self):
         return [self.secret, self.secret2, self.session]
 
-    # Who asks what.
+    # Identity and permissions of the caller.
 
     def parse(self, request):
         self.service, self.region = "ec2", "us-east-1"
@@ -100,11 +100,11 @@ class Aws(Ec2, Ec2Network, Ec2Other, Roles, Sso, Fake):
         return parameters.get("Action", ""), parameters
 
     def needs(self, operation, parameters):
-        if self.service in ("sts", "sso"):  # everybody may; of a role its own policy says who
+        if self.service in ("sts", "sso"):  # allowed to every user; for a role its own policy decides
             return []
         tags = operation in ("RunInstances", "CreateSecurityGroup", "CreatePlacementGroup") and any(
             k.startswith("TagSpecification.") for k in parameters)
-        # The first spot machine of an account makes EC2's role for them, in the name of who asks.
+        # The first spot machine of an account makes EC2's role for spot machines, with the caller's rights.
         spot = operation == "RunInstances" and parameters.get("InstanceMarketOptions.MarketType") == "spot"
         return [f"{self.service}:{operation}"] + ["ec2:CreateTags"] * tags + ["iam:CreateServiceLinkedRole"] * spot
 

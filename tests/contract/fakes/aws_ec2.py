@@ -113,7 +113,7 @@ class Ec2:
         if not asked and placement and self.placed(placement):  # where the others are
             zone = self.placed(placement)[0].zone
         left = self.world.left(type, zone)
-        if left is not None and left < count and not asked:  # EC2 chooses the zone if nobody else does
+        if left is not None and left < count and not asked:  # EC2 chooses the zone if the request does not
             zone = next((z for z in self.types[type].facts.get("zones", ZONES[self.region])
                          if z in ZONES[self.region] and (self.world.left(type, z) or 0) >= count), zone)
         spot, cap = self.market(p, type, zone)

@@ -23,7 +23,7 @@ class Roles(Lending):
         return super().host_metadata(request, path)
 
     def assume(self, operation, p, request):
-        """AssumeRole, and AssumeRoleWithWebIdentity, which nobody signs."""
+        """AssumeRole, and AssumeRoleWithWebIdentity, which is not signed."""
         if p.get("RoleArn") != self.ROLE_ARN or not p.get("RoleSessionName"):
             raise Refusal(403, "AccessDenied", f"User is not authorized to perform: sts:{operation}")
         if operation == "AssumeRole" and p.get("ExternalId") != "partner":

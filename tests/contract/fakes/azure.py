@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Azure: the OAuth token endpoint, Resource Manager with its asynchronous operations, the retail prices, on one port.
 Here: tokens and paths; azure_compute.py has virtual machines, azure_more.py network, disks, catalogue and prices,
-azure_roles.py who needs no secret. A machine's name is its key: PUT again is no second machine. Allocation fails late,
-in the operation's result. Not here: interfaces made with the machine, scale sets.
+azure_roles.py credentials without secrets. A machine's name is its key: PUT again makes no second one. Allocation
+fails late, in the operation's result. Not here: interfaces made with the machine, scale sets.
 """
 import re
 

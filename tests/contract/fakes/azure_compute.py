@@ -46,7 +46,7 @@ class Compute:
         return m
 
     def operation_reply(self, status, kind, machine, location, body=b"", **more):
-        """An answer that says where its outcome will be told."""
+        """An answer that names the address of its outcome."""
         id = self.world.uuid()
         self.operations[id] = dict(kind=kind, machine=machine, started=self.world.now(), **more)
         provider = (self.place["type"] or "Microsoft.Compute").partition("/")[0]

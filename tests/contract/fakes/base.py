@@ -63,7 +63,7 @@ class Fake:
         return []
 
     def wrong_ways(self):
-        """Ways that lead to no keys, with what the user is told (lending.py)."""
+        """Ways that lead to no keys, with the message that the user gets (lending.py)."""
         return []
 
     def close(self):
@@ -439,7 +439,7 @@ def certificate(folder, name):
 
 
 def with_tls(server, folder, client=""):
-    """Serves by https, with a certificate of its own; the path of it, for those who shall trust it. With `client`, a
+    """Serves by https, with a certificate of its own; returns its path, for clients to trust. With `client`, a
     certificate's path, only to who has its key."""
     path = certificate(folder, "tls")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -452,7 +452,7 @@ def with_tls(server, folder, client=""):
 
 
 def start(kind, seed=1, lag=0.0, start_s=0.05, tls=False, certified=False):
-    """(server, what its user is told), serving on a thread."""
+    """(server, what its user needs), serving on a thread."""
     fake = kind(seed, lag, start_s)
     server = Server(("127.0.0.1", 0), type("Handler", (Handler, ), dict(fake=fake)))
     server.fake, fake.url = fake, f"http{'s' * tls}://127.0.0.1:{server.server_port}"

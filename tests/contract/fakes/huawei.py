@@ -127,7 +127,7 @@ class Huawei(More, Roles, Fake):
 
     def verify(self, request):
         if request.path in ("/v3.0/OS-AUTH/id-token/tokens", "/v3.0/OS-CREDENTIAL/securitytokens"):
-            return  # a token in the body says who asks
+            return  # a token in the body identifies the caller
         bad = lambda why: Refusal(401, "APIGW.0301", "Incorrect IAM authentication information: " + why)
         given = re.fullmatch(r"SDK-HMAC-SHA256 Access=([^,]+), ?SignedHeaders=([^,]+), ?Signature=([0-9a-f]{64})",
                              request.header("Authorization"))

@@ -146,7 +146,7 @@ class More:
                 product_rating_results=rows))
 
     def showCredential(self, p, request):
-        """One's own, which everybody may ask for."""
+        """The caller's own, which every user may ask for."""
         if self.place["id"] != self.key:
             raise Refusal(404, "IAM.0004", f"Could not find credential: {self.place['id']}.")
         made = stamp(self.key_made(), "%Y-%m-%dT%H:%M:%S.123000Z")

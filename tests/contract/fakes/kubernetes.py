@@ -372,7 +372,7 @@ class Kubernetes(Controllers, Fake):
     # Control.
 
     def control(self, what, a):
-        if what == "vanish":  # somebody has deleted it, the job, too
+        if what == "vanish":  # it was deleted, and so was its job
             place = next((k for k in self.jobs if k[1] == a["id"]), None)
             if place:
                 self.drop_job(place, "Background")

@@ -93,7 +93,7 @@ def oid(text):
 
 
 def self_signed(key, address, now):
-    """PEM of a certificate for an IPv4 address that nobody vouches for, good for ten years around `now`."""
+    """PEM of an untrusted certificate for an IPv4 address, good for ten years around `now`."""
     sign = der(0x30, oid("2a864886f70d01010b") + der(5, b""))  # sha256WithRSAEncryption
     name = der(0x30, der(0x31, der(0x30, oid("550403") + der(12, b"A fake of Rille"))))
     times = [time.strftime("%y%m%d%H%M%SZ", time.gmtime(now + years * 31_536_000)).encode() for years in (-5, 5)]

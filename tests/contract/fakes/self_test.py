@@ -269,7 +269,7 @@ class Case(unittest.TestCase):
 class Tls(unittest.TestCase):
 
     def test_a_certificate_of_its_own(self):
-        """Who does not know it refuses it; who does is answered."""
+        """A client that does not trust it refuses it; one that does gets answers."""
         fake = FakeProcess("aws", "--tls")
         try:
             url = fake.settings["endpoints"]["ec2"] + "/_fake/state"

@@ -85,13 +85,13 @@ class Tencent(More, Roles, Fake):
         return operation, {} if p is None else p
 
     def needs(self, operation, parameters):
-        return [] if self.service == "sts" else [f"{self.service}:{operation}"]  # which everybody may call
+        return [] if self.service == "sts" else [f"{self.service}:{operation}"]  # allowed to every user
 
     def token_of(self, parameters, request):
         return str(parameters.get("ClientToken", ""))
 
     def verify(self, request):
-        if self.service == "sts" and request.header("X-TC-Action") == "AssumeRoleWithWebIdentity":  # nobody signs it
+        if self.service == "sts" and request.header("X-TC-Action") == "AssumeRoleWithWebIdentity":  # it is unsigned
             if request.header("Authorization") != "SKIP" or not request.header("X-TC-Timestamp").isdigit():
                 raise Refusal(200, "AuthFailure.InvalidAuthorization", "It is not signed: Authorization is SKIP.")
             return

@@ -9,7 +9,7 @@ import datetime, math, random, re, time
 
 HOUR_S, MONTH_H = 3600, 730
 YEAR_H = 8760
-RESERVED = {1: 0.6, 3: 0.4}  # what an hour costs who is bound for so many years, of the price on demand
+RESERVED = {1: 0.6, 3: 0.4}  # price of an hour reserved for so many years, as a share of the price on demand
 UTC = datetime.timezone.utc
 
 

@@ -1,4 +1,4 @@
-"""What each case of sdk_test.py begins with: a fake, and what its user is told."""
+"""What each case of sdk_test.py begins with: a fake, and what its user needs."""
 import base64, pathlib, sys, unittest
 
 # Only for this import: some SDKs are called as fakes are.

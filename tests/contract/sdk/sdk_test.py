@@ -148,7 +148,7 @@ class Alibaba(Sdk):
         self.assertEqual(self.alive(), 0)
 
     def test_the_older_one(self):
-        """aliyun-python-sdk-ecs signs with HMAC-SHA1, or as it is told."""
+        """aliyun-python-sdk-ecs signs with HMAC-SHA1, or with the given method."""
         from aliyunsdkcore.acs_exception.exceptions import ServerException
         from aliyunsdkcore.client import AcsClient
         from aliyunsdkecs.request.v20140526 import (DeleteInstanceRequest, DescribeInstancesRequest,

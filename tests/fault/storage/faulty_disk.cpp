@@ -18,7 +18,7 @@ std::string content(const std::string& path) {
 }
 }  // namespace
 
-// What SQLite holds: the file below, and where its changes are told.
+// An open file of SQLite: the file below, and the recorder of its changes.
 struct FaultyFile {
   sqlite3_file base;
   FaultyDisk* disk;

@@ -282,7 +282,7 @@ class Check:
             self.gradients()
         except Broken:
             pass
-        except Exception as e:                     # a fault of this test: told as one
+        except Exception as e:                     # a fault of this test, reported as such
             self.report("peer", f"{type(e).__name__} {e}")
         finally:
             torch.set_default_dtype(torch.float32)

@@ -1,5 +1,5 @@
--- A cluster grows while items wait and shrinks when none do; whoever dies when, every item is done once by a living
--- instance, and the count keeps to its bounds.
+-- A cluster grows while items wait and shrinks when none do. Whichever process dies, and when, every item is done once
+-- by a living instance, and the count keeps to its bounds.
 local rille = require "rille"
 local counted = require "counted"
 local gang = rille.cluster("gang", { count = 1, gpu = "T4", ttl = "12h" })

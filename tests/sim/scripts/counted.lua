@@ -2,7 +2,7 @@
 local rille = require "rille"
 local counted = {}
 
--- rille.step(name, [options,] fn), but for what it tells.
+-- rille.step(name, [options,] fn), which also reports its effect.
 function counted.step(name, options, fn)
   if not fn then options, fn = nil, options end
   local once = options ~= nil and options.effect == "once"

@@ -1,5 +1,5 @@
--- The leases of a cluster end under its work; bounds replace them, and whoever dies when, every item is done by an
--- instance that was there.
+-- The leases of a cluster end under its work; bounds replace them; whichever process dies and when, every item is done
+-- by an instance that was there.
 local rille = require "rille"
 local counted = require "counted"
 local gang = rille.cluster("gang", { count = 2, gpu = "T4", ttl = "50m" })

@@ -101,7 +101,7 @@ TEST_CASE_METHOD(AdmissionFixture, "an instance of an older build takes the firs
   CHECK(try_connect().error().kind == ErrorKind::auth);
 }
 
-TEST_CASE_METHOD(AdmissionFixture, "a damaged fence admits nobody, and is left in place") {
+TEST_CASE_METHOD(AdmissionFixture, "with a damaged fence every runner is refused, and the file stays") {
   for (const char* text :
        {"", "{", "7", "{}", R"({"epoch":3})", R"({"epoch":-1,"generation":1})", R"({"epoch":1e15,"generation":1})",
         R"({"epoch":"3","generation":1})", R"({"epoch":3,"generation":1,"token_sha256":""})",

@@ -186,7 +186,9 @@ TEST_CASE_METHOD(AgentFixture, "cancel asks first and ends what does not heed") 
   CHECK_FALSE(alive(std::stoll(read(child))));
 }
 
-TEST_CASE_METHOD(AgentFixture, "a timeout is the agent's: it ends what heeds and what does not, whoever is connected") {
+TEST_CASE_METHOD(
+    AgentFixture,
+    "the agent itself enforces a timeout: it ends cooperative and stubborn calls, with and without a connection") {
   auto client = connect();
   std::string limit = R"(,"timeout_ms":50,"grace_ms":50,"name":"train"})";
   REQUIRE(wait(client->start(request("heeds", R"({"do":"hold","file":"never")" + limit))).ok());

@@ -114,7 +114,8 @@ TEST_CASE_METHOD(AgentFixture, "a channel that cannot be opened says what its co
   CHECK(nowhere.error().kind == ErrorKind::state);
 }
 
-TEST_CASE_METHOD(AgentFixture, "who has told an error and gone is heard, although nothing can be written to him") {
+TEST_CASE_METHOD(AgentFixture,
+                 "an error that a peer sent before it closed is read, although writing to the peer fails") {
   int from[2], to[2];
   REQUIRE(pipe2(from, O_CLOEXEC) == 0);
   REQUIRE(pipe2(to, O_CLOEXEC) == 0);
@@ -166,7 +167,8 @@ TEST_CASE_METHOD(AgentFixture, "the agent refuses strangers with a structured er
   CHECK(wait(client->describe()).ok());
 }
 
-TEST_CASE_METHOD(AgentFixture, "describe tells, shutdown ends everything, cancelling a wait ends only the wait") {
+TEST_CASE_METHOD(AgentFixture,
+                 "describe reports the calls, shutdown ends everything, cancelling a wait ends only the wait") {
   auto client = connect();
   REQUIRE(wait(client->start(request("k", hold()))).ok());
   CancelSource impatient;
@@ -218,7 +220,7 @@ TEST_CASE("the dead man: expiry always, orphans only when nothing runs and nothi
   CHECK(DeadMan(machine, 0).look({1000 * day, false, false}) == V::live);
 }
 
-TEST_CASE("the dead man: unused for too long, whoever is connected") {
+TEST_CASE("the dead man: unused for too long, even with a connection") {
   constexpr std::int64_t minute = 60'000'000;
   using V = DeadMan::Verdict;
   InstanceFile machine;
@@ -264,7 +266,7 @@ TEST_CASE_METHOD(TimedFixture, "an agent whose time is up removes its instance a
   CHECK_FALSE(std::filesystem::exists(directory));
 }
 
-TEST_CASE_METHOD(TimedFixture, "an agent that nobody uses says so, removes its instance, and ends its machine") {
+TEST_CASE_METHOD(TimedFixture, "an unused agent reports that, removes its instance, and ends its machine") {
   write(directory + "/machine.json", R"({"id":"i-test","idle_after_ms":1000000,"idle_below":1,"end":["/bin/sh","-c",)"
                                      R"("touch )" +
                                          temp.file("ended") + R"("]})");

@@ -57,7 +57,7 @@ TEST_CASE("container: the command of docker and of podman") {
   CHECK(std::find(none.begin(), none.end(), "--gpus") == none.end());
 }
 
-TEST_CASE("container: the GPUs that there are, or that somebody has chosen") {
+TEST_CASE("container: all GPUs of the machine, or the chosen ones") {
   TempDir dev;
   CHECK(container_gpus(nullptr, dev.file("none")).empty());
   std::ofstream(dev.file("nvidiactl")) << "";

@@ -35,13 +35,13 @@ TEST_CASE_METHOD(NoticeFixture, "a notice in the file reaches calls that run, th
   std::int64_t noticed = 0;
   Value told = result(*client, "early", &noticed);
   CHECK(told.integer("deadline") == deadline);
-  CHECK_FALSE(told.boolean("leave"));  // nobody has said that another machine waits
+  CHECK_FALSE(told.boolean("leave"));  // no replacement has been announced
   CHECK(noticed == deadline);
   REQUIRE(wait(client->start(request("late", R"({"do":"notice"})"))).ok());
   CHECK(result(*client, "late").integer("deadline") == deadline);
 }
 
-TEST_CASE_METHOD(NoticeFixture, "a runner asks one call to leave, again and again, and the others only know") {
+TEST_CASE_METHOD(NoticeFixture, "a runner can ask one call to leave repeatedly; the other calls only see the notice") {
   auto client = connect();
   REQUIRE(wait(client->start(request("leaves", R"({"do":"notice","leave":true})"))).ok());
   REQUIRE(wait(client->start(request("stays", hold()))).ok());
@@ -58,7 +58,7 @@ TEST_CASE_METHOD(NoticeFixture, "a runner asks one call to leave, again and agai
   CHECK(result(*client, "stays") == Value(42));
 }
 
-TEST_CASE_METHOD(NoticeFixture, "a notice that cannot be read, or whose time has passed, is none") {
+TEST_CASE_METHOD(NoticeFixture, "an unreadable notice and one whose time has passed are ignored") {
   auto client = connect();
   REQUIRE(wait(client->start(request("k", R"({"do":"notice"})"))).ok());
   write(directory + "/notice.json", "{\"deadline_wall_us\": \"soon\"");
@@ -113,7 +113,7 @@ TEST_CASE("what a metadata service says: an instant in its form is one, and no p
   CHECK(std::abs(*of_list - at_us) < 2'000'000);
 }
 
-TEST_CASE("a file of an older Rille names its cloud: nobody is asked where it says") {
+TEST_CASE("a notice file of an older Rille that names its cloud: its url is ignored") {
   Value old;
   old.set("cloud", "azure").set("url", "http://127.0.0.1:1");
   CHECK(NoticeSpec::from_value(old).url.empty());

@@ -147,7 +147,7 @@ TEST_CASE_METHOD(BareMachine, "a bundle that a trusted key has signed is install
   CHECK(left() == std::vector<std::string>{"build-1"});
 }
 
-TEST_CASE_METHOD(BareMachine, "with release keys a bundle is refused that none of them signed") {
+TEST_CASE_METHOD(BareMachine, "with release keys, a bundle that none of them signed is refused") {
   std::string why;
   SECTION("it has no signature") { why = "it is not signed"; }
   SECTION("another key signed it") {
@@ -172,7 +172,7 @@ TEST_CASE_METHOD(BareMachine, "with release keys a bundle is refused that none o
   CHECK_FALSE(fs::exists(home + "/.cache"));  // nothing was sent
 }
 
-TEST_CASE_METHOD(BareMachine, "a bundle is refused whose files are not those of its manifest") {
+TEST_CASE_METHOD(BareMachine, "a bundle whose files differ from its manifest is refused") {
   const bool with_keys = GENERATE(true, false);
   bundle.describe(with_keys ? &ours : nullptr);
   std::string why;
@@ -245,7 +245,7 @@ TEST_CASE_METHOD(BareMachine, "modes of the archive let no other user change wha
   }
 }
 
-TEST_CASE_METHOD(BareMachine, "a machine without sha256sum is told what it lacks") {
+TEST_CASE_METHOD(BareMachine, "the error for a machine without sha256sum names the missing program") {
   only({"sh", "env", "id", "readlink", "find", "mkdir", "rm", "tar", "gzip", "sed", "chmod"});
   const auto words = send(bundle.pack(), {});
   REQUIRE_FALSE(words.ok());
@@ -270,7 +270,7 @@ TEST_CASE_METHOD(BareMachine, "release keys are lines of PEM files") {
   }
 }
 
-TEST_CASE_METHOD(BareMachine, "the keys that are compiled in and those of the user's file are trusted") {
+TEST_CASE_METHOD(BareMachine, "compiled-in keys and the keys in the user's file are trusted") {
   const std::string file = temp.file("release_keys"), first = to_base64(ours.der()), second = to_base64(another.der());
   const auto ids = [&](const std::string& built_in) {
     const auto keys = release_keys_of(built_in, file);

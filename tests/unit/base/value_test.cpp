@@ -56,7 +56,7 @@ TEST_CASE("bytes, odd keys and number keys survive") {
   CHECK_FALSE(round_trip(binary_key).empty());
 }
 
-TEST_CASE("JSON for a service of others has its keys as they are") {
+TEST_CASE("JSON for another service keeps its keys unchanged") {
   Value inner, v;
   inner.set("$$skip", 1).set("plain", Value::Array{Value().set("$top", 2)});
   v.set("$skipToken", "abc").set("options", std::move(inner));

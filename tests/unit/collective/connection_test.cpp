@@ -275,7 +275,7 @@ TEST_CASE("an address that never answers leaves time for the next one", "[collec
   const Fd silent = get(listen_at({"127.0.0.2", 0}));
   REQUIRE(::listen(silent.get(), 0) == 0);
   const Limit limit(20'000, stop);
-  std::vector<Fd> guests;  // until the queue is full, and the system drops who asks
+  std::vector<Fd> guests;  // until the queue is full and the system drops new connections
   while (auto guest = connect_to(local_address(silent.get()), Limit(300, stop))) guests.push_back(std::move(*guest));
   const Fd listener = get(listen_at({"127.0.0.1", 0}));
   const Address both[] = {local_address(silent.get()), local_address(listener.get())};

@@ -20,7 +20,7 @@ void all_failed(const Failed& results, ErrorKind kind, const std::string& words)
   }
 }
 
-TEST_CASE("ranks that differ are told so, all of them", "[collective]") {
+TEST_CASE("ranks at different calls all get an error that names the difference", "[collective]") {
   const bool shared = GENERATE(true, false);
   const auto ranks = ranks_of(3, shared);
   SECTION("in the shape") {
@@ -116,7 +116,7 @@ Error told(Communicator& c) {
   return make_error(ErrorKind::internal, "nothing went wrong");
 }
 
-TEST_CASE("what waits can be called off, and hurried", "[collective]") {
+TEST_CASE("a waiting operation can be cancelled, and its time shortened", "[collective]") {
   const auto ranks = ranks_of(2);
   SECTION("called off") {
     auto waits = std::async([&] { return ranks[0]->run({}, {}); });
@@ -152,7 +152,7 @@ void none_met(const std::vector<Options>& options, ErrorKind kind, const std::st
   }
 }
 
-TEST_CASE("ranks that cannot meet are told why, all of them", "[collective]") {
+TEST_CASE("ranks that cannot connect all get the reason", "[collective]") {
   const auto address = free_address();
   std::vector<Options> o{options_of(0, 3, address), options_of(1, 3, address), options_of(2, 3, address)};
   SECTION("another world") {
@@ -178,7 +178,7 @@ TEST_CASE("ranks that cannot meet are told why, all of them", "[collective]") {
   }
 }
 
-TEST_CASE("another token is refused, and the others meet all the same", "[collective]") {
+TEST_CASE("a rank with another token is refused, and the other ranks connect", "[collective]") {
   const auto address = free_address();
   auto zero = options_of(0, 2, address), one = options_of(1, 2, address), wrong = one;
   zero.token = one.token = "open sesame";
@@ -207,7 +207,7 @@ TEST_CASE("rank 0 says that a connection did not prove the token", "[collective]
   CHECK(alone.error().hint.ends_with(" did not prove the token"));
 }
 
-TEST_CASE("strangers at the door do not disturb", "[collective]") {
+TEST_CASE("connections from other programs do not disturb the meeting", "[collective]") {
   const auto address = free_address();
   const auto zero = options_of(0, 2, address), one = options_of(1, 2, address);
   auto first = std::async([&] { return Communicator::create(zero, std::make_shared<Stop>()); });
@@ -225,7 +225,7 @@ TEST_CASE("strangers at the door do not disturb", "[collective]") {
   CHECK((second.ok() && first.get().ok()));
 }
 
-TEST_CASE("what is no rank 0 is told", "[collective]") {
+TEST_CASE("connecting to another program than rank 0 is an error", "[collective]") {
   const auto address = free_address();
   auto one = options_of(1, 2, address);
   one.timeout_ms = 200;
@@ -247,7 +247,7 @@ TEST_CASE("what is no rank 0 is told", "[collective]") {
   CHECK(taken.error().hint == "use another port; or an earlier rank 0 is still running");
 }
 
-TEST_CASE("options that cannot be", "[collective]") {
+TEST_CASE("impossible options are refused", "[collective]") {
   const auto stop = std::make_shared<Stop>();
   CHECK(Communicator::create(options_of(2, 2, "127.0.0.1:1"), stop).error().kind == ErrorKind::invalid);
   CHECK(Communicator::create(options_of(-1, 2, "127.0.0.1:1"), stop).error().kind == ErrorKind::invalid);

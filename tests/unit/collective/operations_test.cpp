@@ -178,7 +178,7 @@ TEST_CASE("send and recv, and several tensors as one message", "[collective]") {
   }
 }
 
-TEST_CASE("what cannot be is refused before anything is sent", "[collective]") {
+TEST_CASE("impossible operations are refused before anything is sent", "[collective]") {
   const auto ranks = ranks_of(1);
   std::vector<std::int32_t> v{1};
   const auto bad = all_reduce(*ranks[0], v, Reduce::mean);

@@ -36,7 +36,7 @@ Result<> pass(Communicator& c, const Floats& out, Floats& in) {
   return sendrecv(c, out, (c.rank() + 1) % c.world(), in, (c.rank() + c.world() - 1) % c.world());
 }
 
-TEST_CASE("a ring that sends before it receives waits for ever, and is told of sendrecv", "[collective]") {
+TEST_CASE("a ring in which each rank sends before it receives times out, and the hint names sendrecv", "[collective]") {
   const int world = GENERATE(2, 3, 4);
   const bool shared = GENERATE(true, false), sends_first = GENERATE(true, false);
   const auto ranks = ranks_of(world, shared, 1000);

@@ -47,7 +47,7 @@ TEST_CASE("tensors that a failed collective was to write have no value", "[colle
   CHECK(numbers(w) == std::vector<double>(8, 3));
 }
 
-TEST_CASE("so it is where a compiled function replays", "[collective]") {
+TEST_CASE("a failed collective in a replay leaves its outputs without values", "[collective]") {
   Two two({8, 8, 8, 7});
   const Tensor outside = two.whole(1), kept = two.whole(2), given = two.whole(3);
   Compiled step(two.graph);
@@ -68,7 +68,7 @@ TEST_CASE("so it is where a compiled function replays", "[collective]") {
   CHECK(numbers(outside) == std::vector<double>(8, 3));  // its call had finished
 }
 
-TEST_CASE("a tensor made outside of it, too", "[collective]") {
+TEST_CASE("a failed collective in a replay also invalidates a tensor made outside of it", "[collective]") {
   Two two({8, 7});
   const Tensor outside = two.whole(1), given = two.whole(3);
   Compiled step(two.graph);

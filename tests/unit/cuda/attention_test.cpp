@@ -1,5 +1,5 @@
 // Attention with masks and numbers of keys: the kernels for tensor cores through the shim, beside the CPU's kernel and
-// beside f64; and what is told where they cannot be taken.
+// beside f64; and the reason given where they cannot be used.
 #include <cstdlib>
 
 #include "compared.hpp"
@@ -109,7 +109,7 @@ TEST_CASE("attention on tensor cores is near f64's, gradients too", "[cuda][long
   CHECK(std::string(standin.report().wrong) == "");
 }
 
-TEST_CASE("attention in half types that leaves the tensor cores is told", "[cuda]") {
+TEST_CASE("attention in half types without tensor cores is reported", "[cuda]") {
   const test::Standin standin;
   const auto g = standin.graph();
   const auto told = [&](DType t, std::int64_t d) {

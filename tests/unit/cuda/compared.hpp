@@ -1,5 +1,5 @@
 // A graph whose every call is made twice: by the launch of kernels/cuda, run through the CPU shim, and by the CPU's
-// kernel. What they write is compared; the CPU's results go on, so that one wrong kernel is told once.
+// kernel. The outputs are compared; later calls use the CPU's results, so that one wrong kernel is reported once.
 #pragma once
 
 #include <algorithm>

@@ -21,7 +21,7 @@ Tensor counted(Graph& g, std::int64_t n, double from, double step = 1) {
   return get(from_numbers(g, dims({n}), DType::f32, v));
 }
 
-TEST_CASE("a CUDA device tells what it is", "[cuda]") {
+TEST_CASE("a CUDA device reports its properties", "[cuda]") {
   Options o;
   o.cards = 2;
   const Standin standin(o);

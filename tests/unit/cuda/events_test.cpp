@@ -7,7 +7,7 @@ namespace {
 using test::Standin;
 using test::standin::Options;
 
-TEST_CASE("events tell when what stood before them has run, and how long it took", "[cuda]") {
+TEST_CASE("an event is complete when the operations before it have run, and measures their time", "[cuda]") {
   const Standin standin;
   const auto g = standin.graph();
   const auto s = get(make_stream(*g)), t = get(make_stream(*g));
@@ -78,7 +78,7 @@ TEST_CASE("inside a compiled function streams are hints", "[cuda]") {
   CHECK(standin.report().graph_launches == 4);
 }
 
-TEST_CASE("a lost device says so to who waits for an event", "[cuda]") {
+TEST_CASE("waiting for an event of a lost device is an error", "[cuda]") {
   Options o;
   o.fail_function = "cuEventQuery";
   o.fail_at = 1;

@@ -79,7 +79,7 @@ TEST_CASE("convolutions by a library are the CPU's, gradients too", "[cuda]") {
   }
 }
 
-// The library is told the steps of a packed tensor there: the stand-in refuses others.
+// The library gets the strides of a packed tensor there: the stand-in refuses others.
 TEST_CASE("convolutions of dimensions with one element are the library's", "[cuda]") {
   const Standin standin;
   const auto results = [](Graph& g) {

@@ -101,7 +101,7 @@ RILLE_CHOICE(cudnnConvolutionFwdAlgoPerf_t)
 RILLE_CHOICE(cudnnConvolutionBwdDataAlgoPerf_t)
 RILLE_CHOICE(cudnnConvolutionBwdFilterAlgoPerf_t)
 
-// -- cuBLASLt. A layout's sizes and a pointer's attribute are told as bytes: their widths are compared, too.
+// -- cuBLASLt. A layout's sizes and a pointer's attribute are passed as bytes: their widths are compared, too.
 namespace lt = cuda::lt;
 struct OursLt {
 #define RILLE_MEMBER(name, symbol, parameters) int(*name) parameters;

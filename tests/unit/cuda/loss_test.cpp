@@ -1,5 +1,5 @@
-// A card that is lost in the middle of its work: whichever call of the driver it is that fails first, the error names
-// the card and the driver's code and stays, nobody waits for ever, nothing is left behind, and the other card goes on.
+// A card that is lost in the middle of its work: whichever call of the driver fails first, the error names the card and
+// the driver's code and stays, no wait is endless, nothing is left behind, and the other card goes on.
 #include <future>
 
 #include "streams.hpp"
@@ -99,7 +99,7 @@ const std::vector<double> undisturbed_stream = {9 * n, 9 * n};
 
 struct Lost {
   int given = 0;  // calls of the function that failed, one in each run
-  int told = 0;   // runs in which somebody heard of it
+  int told = 0;   // number of runs that reported the error
 };
 
 // Each call of `function` on the first card fails once, until there is none that could.
@@ -132,7 +132,7 @@ Lost lost_at_each(const char* function, int code, decltype(&story) tells = story
     }
     for (const auto& e : told.errors) {
       CHECK(e.kind == ErrorKind::device);
-      const bool of_kernel = e.message.starts_with("kernel add_to: ");  // a user's kernel tells it in its own name
+      const bool of_kernel = e.message.starts_with("kernel add_to: ");  // a user's kernel reports it under its own name
       CHECK(e.code == "cuda_" + std::to_string(code));
       CHECK(e.message.starts_with(of_kernel ? "kernel add_to: cuda:0: " : "cuda:0: "));
       CHECK(e.message.find("(" + std::to_string(code) + ")") != std::string::npos);
@@ -150,7 +150,7 @@ Lost lost_at_each(const char* function, int code, decltype(&story) tells = story
   return lost;
 }
 
-TEST_CASE("two cards tell the same story each time", "[cuda]") {
+TEST_CASE("two cards run in the same order each time", "[cuda]") {
   Options o;
   o.cards = 2;
   const Standin standin(o);
@@ -192,7 +192,7 @@ TEST_CASE("a card that is lost on a user's stream says so", "[cuda]") {
 
 TEST_CASE("a card that is lost while it is given back leaves the other one alone", "[cuda]") {
   for (const char* function : {"cuStreamSynchronize", "cuMemFree_v2", "cuGraphExecDestroy", "cuModuleUnload"})
-    CHECK(lost_at_each(function, 719).given > 0);  // who frees asks for no answer: the next one is told
+    CHECK(lost_at_each(function, 719).given > 0);  // a free returns no error: the next call reports it
 }
 
 }  // namespace

@@ -169,7 +169,7 @@ TEST_CASE("tables: numbers sorted in several tiles", "[unit][cuda][checked]") {
   compared.check();
 }
 
-TEST_CASE("random numbers are those of the CPU", "[unit][cuda][checked]") {
+TEST_CASE("random numbers equal the CPU's", "[unit][cuda][checked]") {
   Compared compared;
   Graph& g = *compared.graph;
   g.manual_seed(123456789012345);
@@ -342,7 +342,7 @@ TEST_CASE("a training step of a language model, compiled", "[unit][cuda][checked
   }
 }
 
-TEST_CASE("numbers out of range are told in the CPU's words", "[unit][cuda][checked]") {
+TEST_CASE("indices out of range have the CPU's error text", "[unit][cuda][checked]") {
   Compared compared;
   Graph& g = *compared.graph;
   const auto a = get(zeros(g, dims({2, 3})));

@@ -74,8 +74,8 @@ TEST_CASE("a stream's missing wait is seen", "[cuda]") {
   CHECK(wrong_shared(o, 10, false) + wrong_shared(o, 10, true) > 0);
 }
 
-// The stream reads memory that nobody else holds; the device's own order, which never waits for the stream, takes
-// memory of that size again and again.
+// Only the stream uses the memory; the device's own order, which never waits for the stream, takes memory of that size
+// again and again.
 int wrong_memory(Options o, int seeds) {
   int wrong = 0;
   for (int seed = 1; seed <= seeds; ++seed) {

@@ -92,7 +92,7 @@ TEST_CASE("buffers outlive the last handle of their device", "[unit][device]") {
   *static_cast<int*>(buffer.data()) = 1;
 }
 
-TEST_CASE("the lane is one, runs in order, and finishes what it has", "[unit][device]") {
+TEST_CASE("there is one lane; it runs jobs in order, and finishes queued jobs at its end", "[unit][device]") {
   std::vector<int> order;
   {
     auto lane = Lane::shared(1);
@@ -110,7 +110,7 @@ TEST_CASE("types have names", "[unit][device]") {
   CHECK(parse_dtype("float").error().hint.find("bf16") != std::string::npos);
 }
 
-TEST_CASE("a job tells its result when it holds nothing any more", "[unit][device]") {
+TEST_CASE("a job delivers its result after it has released its buffers", "[unit][device]") {
   auto lane = Lane::of_device("test");
   std::weak_ptr<int> seen;
   std::promise<std::pair<int, bool>> told;

@@ -70,7 +70,7 @@ LaunchShape line_of_threads(unsigned blocks, unsigned threads) {
   return s;
 }
 
-// What a kernel's system calls give, made by code that asks nobody.
+// The results of a kernel's system calls, made by code that calls no library.
 const char* const syscalls = R"x(
   extern "C" int pthread_create(unsigned long*, const void*, void* (*)(void*), void*);
   extern "C" int pthread_attr_init(void*);
@@ -101,7 +101,7 @@ Error ended_by(const Kernel& k) {
   return r.error();
 }
 
-// Waits until the process has ended, as long as nobody has waited for it.
+// Waits until the process has ended, while it has not been waited for elsewhere.
 bool gone(pid_t pid) {
   for (int i = 0; i < 1000; ++i) {
     std::ifstream stat("/proc/" + std::to_string(pid) + "/stat");
@@ -414,7 +414,7 @@ TEST_CASE("a process that describes itself wrongly does not end this one", "[uni
   CHECK(r.error().kind == ErrorKind::integrity);
 }
 
-TEST_CASE("a program that reads a kernel's library reads no other file and reaches nobody", "[unit][apart]") {
+TEST_CASE("a program that reads a kernel's library reads no other file and reaches no network", "[unit][apart]") {
   const std::string library = apart_cache() + "/library", other = apart_cache() + "/other";
   std::ofstream(library) << "debug information";
   std::ofstream(other) << "secret";

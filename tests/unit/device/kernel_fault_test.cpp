@@ -225,7 +225,7 @@ TEST_CASE("a fault that is not a kernel's goes to the handler that was there bef
   CHECK(has(failure(*bad, shape(1, 1), {nil}).message, "an address without memory"));
 }
 
-TEST_CASE("where nobody had a handler, a fault that is not a kernel's ends the process", "[.fault]") {
+TEST_CASE("without an earlier handler, a fault outside of kernels ends the process", "[.fault]") {
   for (const int signal : {SIGSEGV, SIGFPE, SIGBUS, SIGILL}) std::signal(signal, SIG_DFL);
   one_launch();
   CHECK(signal_of_child([] { *reinterpret_cast<volatile int*>(8) = 1; }) == SIGSEGV);

@@ -103,7 +103,7 @@ TEST_CASE("a cubin is kept on disk, and compiled anew when the file is torn", "[
   CHECK_FALSE(anew->cached);
 }
 
-TEST_CASE("what NVRTC says is told with the script's line", "[unit][kernel]") {
+TEST_CASE("NVRTC's errors name the script's line", "[unit][kernel]") {
   if (missing()) return;
   KernelOptions options;
   options.file = "train.lua";
@@ -126,7 +126,7 @@ TEST_CASE("what NVRTC says is told with the script's line", "[unit][kernel]") {
   CHECK(unknown.message.find("cannot compile for sm_9000") != std::string::npos);
 }
 
-TEST_CASE("NVRTC tells what the types of extern C kernels are", "[unit][kernel]") {
+TEST_CASE("NVRTC gives the parameter types of extern C kernels", "[unit][kernel]") {
   if (missing()) return;
   const auto are = [](const char* text, const char* wanted, KernelOptions options = {}) {
     const auto c = compile(text, options.name, "sm_80", options);
@@ -194,7 +194,7 @@ TEST_CASE("structures by value have the compiler's size", "[unit][kernel]") {
   CHECK(c->parameters[0].constant == 0);  // what it points to is written
 }
 
-TEST_CASE("NVRTC tells what constants are, and comments do not", "[unit][kernel]") {
+TEST_CASE("constants are found through NVRTC, and not in comments", "[unit][kernel]") {
   if (missing()) return;
   const auto cache = WorkDirectory::create(std::filesystem::temp_directory_path().string());
   REQUIRE(cache.ok());

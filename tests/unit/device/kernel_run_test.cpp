@@ -107,7 +107,7 @@ TEST_CASE("flat kernels meet each thread once, in one dimension and in more", "[
   s.block[1] = 10;
   run(*k, s, {value(100), array(runs)});
   CHECK(runs == std::vector<int>(3000, 2));
-  // Defines may hide what tells threads apart.
+  // Defines may hide names that distinguish threads.
   KernelOptions options;
   options.cache = cache();
   options.defines = {{"ME", "threadIdx.x"}};
@@ -330,7 +330,7 @@ TEST_CASE("a dynamic shared array outside of functions, printf, and a block of t
   for (int i = 0; i < 48; ++i) CHECK(out[i] == 23 - i % 24 + 100 * (i / 24));
 }
 
-TEST_CASE("what does not compile is told with the script's line", "[unit][kernel]") {
+TEST_CASE("a compile error names the script's line", "[unit][kernel]") {
   const auto e = compile("__global__ void k(float* x) {\n  x[0] = y;\n}\n").error();
   CHECK(e.kind == ErrorKind::invalid);
   CHECK(e.code == "kernel_compile");
@@ -490,7 +490,7 @@ TEST_CASE("checked mode finds a missing barrier, and no false one in the samples
   CHECK(counts[0] == 1000);
 }
 
-TEST_CASE("checked mode tells of ways that part before a barrier, of const and of assert", "[unit][kernel]") {
+TEST_CASE("checked mode reports divergence before a barrier, writes to const memory, and asserts", "[unit][kernel]") {
   const auto parted = made(
       "__global__ void k(int n) {\n  if (threadIdx.x < n) __syncthreads();\n"
       "  else __syncthreads();\n}",

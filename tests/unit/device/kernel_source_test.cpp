@@ -117,7 +117,7 @@ TEST_CASE("dynamic shared memory becomes a pointer", "[unit][kernel]") {
   CHECK(read("void f() { __shared__ float s[16]; }").cpu_text == "void f() { __shared__ float s[16]; }");
 }
 
-TEST_CASE("what does not end is told with its line", "[unit][kernel]") {
+TEST_CASE("an unclosed comment, string or parameter list is an error with its line", "[unit][kernel]") {
   CHECK(read_kernel_source("\n/* a").error().message == "line 2: a comment that does not end");
   CHECK(read_kernel_source("x = \"a").error().message == "line 1: a string that does not end");
   CHECK(read_kernel_source("\n\n__global__ void k(int a").error().message ==
@@ -156,7 +156,7 @@ TEST_CASE("types are known by all their names", "[unit][kernel]") {
   CHECK(parameter_types_of(")").empty());
 }
 
-TEST_CASE("the text tells what constants are, where it can", "[unit][kernel]") {
+TEST_CASE("the types of constants are read from the source where possible", "[unit][kernel]") {
   const auto is = [](const char* text, unsigned element) { CHECK(constant_element(text, "c") == element); };
   is("__constant__ float c[4];", rille_abi::f32);
   is("/* __constant__ int c; */ __constant__ float c[4]; // __constant__ int c[4];", rille_abi::f32);

@@ -181,7 +181,7 @@ TEST_CASE("without the toolkit's headers half types are Rille's own", "[unit][ke
       CHECK(c->image.substr(1, 3) == "ELF");
     }
   }
-  // Types are told by their own names, so that launches know them.
+  // Types keep their own names, so that launches know them.
   const auto c = cubin(
       "__global__ void k(const __half* h, __nv_bfloat16* b, half2 v, const float* x) {\n"
       "  h += 1; atomicAdd(b, __nv_bfloat16(1)); }",

@@ -196,7 +196,7 @@ TEST_CASE("a run that exceeds a limit of time fails with it, even if its script 
   CHECK(run_state(world) == "failed");
 }
 
-TEST_CASE("the cleanup of a run can be ended, also what it has spawned") {
+TEST_CASE("a run's cleanup can be stopped, and with it the fibers that it spawned") {
   StepScript script = [](Run& run, CppGuest& guest, StepWorld& world) -> CppGuest::Body {
     return [&](FiberId f) -> Async<Value> {
       Error limit = make_error(ErrorKind::timeout, "too long");

@@ -136,7 +136,7 @@ void until(Live& live, const std::function<bool()>& met) {
 
 }  // namespace
 
-TEST_CASE("a call whose worker dies without a new checkpoint is given up, whatever progress it tells") {
+TEST_CASE("a call whose worker dies without a new checkpoint is given up, even if it reports progress") {
   Runner r;
   r.restarts.attempts_max = 3;
   r.restarts.initial_ms = 1;

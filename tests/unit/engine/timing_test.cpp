@@ -51,15 +51,15 @@ TEST_CASE("a cron line is due in the minutes that it says, in UTC") {
   CHECK(next("0 13 * * *", 1'795'266'000 * second_us) == "2026-11-22T13:00:00Z");
 }
 
-TEST_CASE("what is no timing is said to be none") {
+TEST_CASE("a text that is not a timing is refused") {
   CHECK(next("soon") == "'soon' is not a time plan");
   CHECK(next("") == "'' is not a time plan");
   CHECK(next("1 2 3 4") == "'1 2 3 4' is not a time plan");
-  CHECK(next("60 * * * *") == "'60' is no minute");
-  CHECK(next("* * 0 * *") == "'0' is no day of the month");
-  CHECK(next("* * * foo *") == "'foo' is no month");
+  CHECK(next("60 * * * *") == "'60' is not a valid minute");
+  CHECK(next("* * 0 * *") == "'0' is not a valid day of the month");
+  CHECK(next("* * * foo *") == "'foo' is not a valid month");
   CHECK(next("*/0 * * * *") == "'0' is not a valid step for the minute");
   CHECK(next("9-5 * * * *") == "the minute '9-5' ends before it begins");
-  CHECK(next("1,,2 * * * *") == "'' is no minute");
+  CHECK(next("1,,2 * * * *") == "'' is not a valid minute");
   CHECK(next("0 0 30 2 *") == "'0 0 30 2 *' is never due: that month has no such day");
 }

@@ -96,7 +96,7 @@ using Runs = std::vector<std::string>;
 
 }  // namespace
 
-TEST_CASE("each due instant is one run, whoever looks and however often") {
+TEST_CASE("each due instant starts one run, however many watchers look") {
   Home home;
   REQUIRE(home.add("hourly", "0 * * * *", "one", "allow").ok());
   home.watch_for(hour_ms - 60'000);
@@ -112,7 +112,7 @@ TEST_CASE("each due instant is one run, whoever looks and however often") {
   CHECK(home.reaped > 12 * 5);
 }
 
-TEST_CASE("a turn of the reaper that could not ask everybody is soon followed by another") {
+TEST_CASE("the reaper soon runs again if a provider did not answer") {
   Home home;
   home.watch_for(200'000);
   CHECK(home.reaped == 1);
@@ -218,10 +218,10 @@ TEST_CASE("a run whose process died is started again, a few times") {
   CHECK(home.take_told().empty());  // that it was given up has been said
   home.entry(run, 2);
   home.watch_for(hour_ms);
-  CHECK(home.take_started() == Runs{run});  // somebody has helped it
+  CHECK(home.take_started() == Runs{run});  // the user has helped it
 }
 
-TEST_CASE("whoever is resumed after a long night is not cleaned up after") {
+TEST_CASE("the reaper does not clean up a run that was resumed after a long pause") {
   Home home;
   REQUIRE(home.add("s", "every 100h").ok());
   home.watch_for(100 * hour_ms + 1000);
@@ -275,7 +275,7 @@ TEST_CASE("a run is left alone when its script has changed, when it is old, or w
   CHECK(home.take_started().empty());
 }
 
-TEST_CASE("who pays is told of a run that is left alone with its machines, once") {
+TEST_CASE("a run that is given up with its machines sends one alert") {
   Home home;
   const auto sql = [&home](const std::string& text) { REQUIRE(home.disk->run(text).ok()); };
   const bool holds = GENERATE(true, false);

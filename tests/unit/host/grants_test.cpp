@@ -127,7 +127,7 @@ TEST_CASE_METHOD(Folders, "links do not lead out") {
   const std::string shown = g.read(inside / "link").error().message;
   CHECK(shown == "reading " + (inside / "link").string() + ", a link to " + (outside / "secret").string() +
                      ", needs the grant read = \"" + outside.string() + "\"");
-  // where a link outside of what is granted leads is not told
+  // the target of a link outside of the granted folders is not shown
   fs::create_symlink("/etc/hostname", outside / "away");
   CHECK(g.read(outside / "away").error().message.find("hostname") == std::string::npos);
   // removing and renaming work on the link itself

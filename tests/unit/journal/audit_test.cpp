@@ -33,7 +33,7 @@ struct TrailFile {
 
 }  // namespace
 
-TEST_CASE("a trail that nobody touched is whole, and its hashes are met") {
+TEST_CASE("an unchanged trail is complete, and its kept hashes are found") {
   TrailFile f;
   Trail t = f.check();
   CHECK(t.rows == 5);
@@ -65,7 +65,7 @@ TEST_CASE("each alteration of the trail shows at its row") {
   }
 }
 
-TEST_CASE("rows cut off at the end are missed by whoever kept a later hash") {
+TEST_CASE("rows cut off at the end are detected with a kept later hash") {
   TrailFile f;
   std::string kept = f.check().head;
   f.sql("DELETE FROM events WHERE id>3");

@@ -135,7 +135,7 @@ TEST_CASE("a long log is emptied at the end, so that the next process need not r
   CHECK(count(*again, "SELECT count(*) FROM runs") == 200);
 }
 
-TEST_CASE("a writer with nothing to do lengthens the log's file, and nobody takes the zeros for rows") {
+TEST_CASE("an idle writer extends the log's file, and the zeros are not read as rows") {
   TempDir dir;
   auto loop = Loop::create().value();
   const std::string log = dir.file("journal.db-wal");
@@ -181,7 +181,7 @@ TEST_CASE("a file that is no journal, or of a newer format, is refused with a wa
   CHECK(newer.error().kind == ErrorKind::config);
 }
 
-TEST_CASE("those who make the journal at the same moment all open it") {
+TEST_CASE("processes that create the journal at the same moment all open it") {
   for (int round = 0; round < 20; ++round) {
     TempDir dir;
     std::atomic<int> ready{0};

@@ -98,7 +98,7 @@ TEST_CASE("log, sin, cos and erf are right to a few units", "[unit][kernels]") {
   CHECK(l[5] == Approx(std::log(1e-40)).epsilon(1e-5));
 }
 
-TEST_CASE("the ends of the range", "[unit][kernels]") {
+TEST_CASE("exp, tanh, log and erf at the ends of the range", "[unit][kernels]") {
   const float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
   const auto e = run(&exp, {-inf, -1000, 0, 88.73f, 1000, inf, nan});
   CHECK(e[0] == 0);

@@ -136,7 +136,7 @@ TEST_CASE("pow with one number is pow of as many", "[unit][kernels]") {
   }
 }
 
-TEST_CASE("normal numbers of f32 are those of f64, rounded", "[unit][kernels]") {
+TEST_CASE("normal random numbers in f32 are the f64 numbers, rounded", "[unit][kernels]") {
   std::vector<float> narrow(1003);
   std::vector<double> wide(1003);
   const RandomKey key{42, 7, 3};
@@ -169,7 +169,7 @@ TEMPLATE_TEST_CASE("a copy that turns its window moves each element", "[unit][ke
   CHECK(wrong == 0);
 }
 
-TEST_CASE("reductions of many half numbers are those of the same numbers in f32", "[unit][kernels]") {
+TEST_CASE("reductions of half numbers equal reductions of the same numbers in f32", "[unit][kernels]") {
   const std::int64_t rows = 70, n = 9001;  // more than a slab, and no whole blocks
   std::vector<float> wide(std::size_t(rows * n));
   for (std::size_t i = 0; i < wide.size(); ++i) wide[i] = float(int(i * 2654435761u >> 20 & 255) - 100) / 64;

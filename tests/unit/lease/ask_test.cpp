@@ -79,7 +79,7 @@ TEST_CASE("a provider that hangs is left behind once another has offers, and its
   CHECK(m.took_ms == 10'000);
 }
 
-TEST_CASE("where the first takes its time, so may the others") {
+TEST_CASE("the slower the first provider, the longer the others are waited for") {
   Market m;
   m.add("first", 4'000);
   m.add("second", 15'000);
@@ -103,7 +103,7 @@ TEST_CASE("a provider has its whole time where no other cloud has anything that 
   CHECK(alone.ask().at("hung").find("took longer than 30s") != std::string::npos);
 }
 
-TEST_CASE("one that is named is waited for, unless it is the caller who names it") {
+TEST_CASE("a provider that the user names is waited for in full, one that the caller adds is not") {
   Market m;
   m.add("quick", 1);
   m.add("late", 29'000);
@@ -118,7 +118,7 @@ TEST_CASE("one that is named is waited for, unless it is the caller who names it
   CHECK(m.took_ms == 10'000);
 }
 
-TEST_CASE("a time that is told holds for each of them") {
+TEST_CASE("a given timeout applies to each provider") {
   Market m;
   m.add("quick", 1);
   m.add("late", 12'000);

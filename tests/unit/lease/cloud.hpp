@@ -55,7 +55,7 @@ struct Cloud {
   std::string currency = "USD";
   bool spot = false;
   std::string rdma;        // of its offers
-  Micros told_price = -1;  // by each machine, of now; -1: it tells none
+  Micros told_price = -1;  // reported by each machine, as of now; -1: not reported
   std::int64_t disk_bytes_max = 0;
   Micros disk_micros_per_gb_hour = 0;
   Micros address_micros_per_hour = 0;

@@ -103,7 +103,7 @@ class History {
     CHECK(w_.row(wanted.id).replacing.empty());
   }
 
-  // A runner, and at the same time somebody who ends the lease, or a reaper that has found the run without a runner.
+  // A runner, and at the same time a process that ends the lease, or a reaper that has found the run without a runner.
   void two(const std::string& name) {
     ++seen_.at_once;
     Manager::Event quiet = [](const std::string&, Value) {};

@@ -128,7 +128,7 @@ TEST_CASE("a rent goes down the ranked list, with a new token for each offer") {
   CHECK(shop.tried == Names{"t4", "a100", "h100"});
 }
 
-TEST_CASE("the list is asked for once, and a provider that is out of order holds nobody up") {
+TEST_CASE("offers are listed once, and a failing provider delays no other") {
   Street s;
   Shop &shop = s.open("shop"), &broken = s.open("broken");
   broken.out_of_order = make_error(ErrorKind::network, "no route").with_retry();
@@ -283,7 +283,7 @@ TEST_CASE("offers in another currency are compared, reserved and capped by the r
   CHECK(set->price_micros_per_hour == 1'000'000);
 }
 
-TEST_CASE("what is too dear in another currency is told in dollars where there is a rate") {
+TEST_CASE("an offer above max_price in another currency is reported in dollars if there is a rate") {
   Street s;
   Shop& shop = s.open("shop");
   shop.sell("yuan", "A100", 1, 10.0).currency = "CNY";
@@ -294,7 +294,7 @@ TEST_CASE("what is too dear in another currency is told in dollars where there i
   REQUIRE_FALSE(plain.ok());
   CHECK_THAT(plain.error().hint,
              Catch::Contains("its price in CNY: rates = { CNY = DOLLARS } gives the exchange rate"));
-  shop.sell("dollar", "A100", 1, 2.0);  // what is known is told, though ten yuan may be less
+  shop.sell("dollar", "A100", 1, 2.0);  // a known price is reported, though ten yuan may be less
   const Result<Lease> either = s.want(R"({"gpu": "A100", "max_price": 1})", "either");
   REQUIRE_FALSE(either.ok());
   CHECK_THAT(either.error().hint, Catch::Contains("dollar at $2"));
@@ -312,7 +312,7 @@ TEST_CASE("a disk whose price is in a currency without a rate is not taken for d
   CHECK(terms(R"({"disk": "100GB"})").disk_of(offer, 0) == 100'000);
 }
 
-TEST_CASE("a disk of whose price nobody speaks is not free, unless the machine is") {
+TEST_CASE("a disk without a stated price is not free, unless the machine is") {
   Terms terms = read_terms(Value::from_json(R"({"disk": "100GB"})").value()).value();
   provider::Offer offer;
   offer.provider = "aws";
@@ -322,7 +322,7 @@ TEST_CASE("a disk of whose price nobody speaks is not free, unless the machine i
   terms.disk_prices = {{"aws", 0.08}};
   CHECK(terms.disk_of(offer, 0) == 10'959);  // 100 times 0.08 dollars in 730 hours, rounded up
   offer.disk_micros_per_gb_hour = 1'000;
-  CHECK(terms.disk_of(offer, 0) == 10'959);  // who says so knows it better than the offer
+  CHECK(terms.disk_of(offer, 0) == 10'959);  // a price from the user comes before the offer's
 }
 
 TEST_CASE("a spot machine has a quarter of headroom unless the rent says how much") {
@@ -337,7 +337,7 @@ TEST_CASE("a spot machine has a quarter of headroom unless the rent says how muc
   CHECK(cap("{}", false) == 2'000'000);
 }
 
-TEST_CASE("a disk that comes unasked is counted, where somebody says what it costs") {
+TEST_CASE("an included disk is counted if its price is known") {
   const auto terms = [](const char* options) { return read_terms(Value::from_json(options).value()).value(); };
   provider::Offer offer;
   offer.provider = "vast";
@@ -370,7 +370,7 @@ TEST_CASE("max_price is for a machine and its disk") {
   CHECK(terms.cap_of(offer, 50'000) == 1'950'000);
 }
 
-TEST_CASE("a size without a unit is refused, and so is none") {
+TEST_CASE("a size without a unit and an empty size are refused") {
   for (const char* options :
        {R"({"disk": 64})", R"({"disk": "64"})", R"({"disk": -5})", R"({"memory": 64})", R"({"memory": "64"})",
         R"({"disk": "0GB"})", R"({"disk": "-1GB"})", R"({"disk": true})"}) {

@@ -58,7 +58,7 @@ TEST_CASE("provisioning is free where the offer says so") {
   provider::Billing b;
   b.from_live = true;
   Tenure t = machine(3'600'000, 100, b);
-  CHECK(t.cost(0) == 100'000);  // nobody says since when it ran: the most that it can be
+  CHECK(t.cost(0) == 100'000);  // the start of its running time is not reported: the longest possible time
   t.ready_us = t.from_us + 40 * second_us;
   CHECK(t.cost(0) == 100'000);  // it may have cost before it could be used
   t.segments[0].from_us = t.from_us + 30 * second_us;
@@ -239,7 +239,7 @@ TEST_CASE("a public address is reserved and booked, and one of unknown price is 
   CHECK(rented(w, "bold", Value().set("ttl", "2h")).tenures[0].unknown());
 }
 
-TEST_CASE("a machine that ended while nobody looked costs until its end, where that can be told") {
+TEST_CASE("a machine that ended while no process looked costs until its end, if the end is known") {
   World w;
   w.run("r");
   w.cloud.traits.teardown_ms = 60'000;
@@ -412,7 +412,7 @@ TEST_CASE("an unknown price or a foreign currency under a budget needs a price")
   CHECK(l.reserved_micros == 2'000'000);
 }
 
-TEST_CASE("what nobody converts is counted in the currency in which it is asked") {
+TEST_CASE("without a rate, costs are counted in the provider's currency") {
   World w;
   w.run("r");
   w.cloud.currency = "CNY";
@@ -499,7 +499,7 @@ TEST_CASE("an alert is taken once, and a month's once a month") {
   CHECK(due.size() == 1);
 }
 
-TEST_CASE("a machine that nobody would end is rented only when that is asked for") {
+TEST_CASE("a machine without an automatic end is rented only with `unguarded`") {
   World w;
   w.run("r");
   w.cloud.traits.dead_man = provider::DeadMan::none;

@@ -1,5 +1,5 @@
-// What a machine leaves behind and costs nothing: it is removed after the machine, nobody waits for it, no row counts
-// it, and where its removal failed the reaper tries again.
+// Leftovers of a machine that cost nothing: they are removed after the machine, no process waits for them, no row
+// counts them, and where their removal failed the reaper tries again.
 #include "runtime/workflow/provider/left_over.hpp"
 
 #include "tests/unit/lease/cloud.hpp"

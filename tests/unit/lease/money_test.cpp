@@ -197,7 +197,7 @@ TEST_CASE("with tokens a lost answer is asked for by tag, then sent again with t
   Lease l = rented(w);
   CHECK(l.generation == 1);
   CHECK(w.billable() == 1);
-  CHECK(w.cloud.creates == 1);  // it shows at once, so the list tells
+  CHECK(w.cloud.creates == 1);  // it shows at once in the list
 
   SECTION("but not when half the token's life is over") {
     w.cloud.traits.visibility_lag_ms = 30'000;
@@ -347,7 +347,7 @@ TEST_CASE("the reaper leaves a lease whose run was resumed in the meantime") {
   Lease l = rented(w);
   w.sql("UPDATE runs SET state='failed'");
   bool taken = false;
-  // Between the decision and the write somebody takes the run.
+  // Another process takes the run between the decision and the write.
   Hooks hooks;
   hooks.pause = [&](std::int64_t ms, CancelToken token) { return w.pause(ms, token); };
   w.manager = std::make_unique<Manager>(*w.loop, *w.journal, w.registry, "0123456789ab", hooks);
@@ -488,7 +488,7 @@ TEST_CASE("the end of an idle machine can be tried again") {
   CHECK(w.billable() == 0);
 }
 
-TEST_CASE("a provider that cannot be asked is told of") {
+TEST_CASE("a provider that cannot be reached is reported") {
   World w;
   w.cloud.fail_lists = 1;
   auto report = w.reap();

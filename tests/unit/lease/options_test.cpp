@@ -1,4 +1,4 @@
-// Options of a rent that one provider alone understands: who may say them, and where they are written down.
+// Options of a rent that only one provider supports: for which providers they are allowed, and where they are written.
 #include "runtime/workflow/provider/rent_options.hpp"
 #include "tests/unit/lease/cloud.hpp"
 
@@ -104,7 +104,7 @@ TEST_CASE("a replacement that asks for what there is not leaves the machine as i
   REQUIRE(w.release(row.id)->ok());
 }
 
-TEST_CASE("the members of a run's cluster bear one name in their requests; those of another do not") {
+TEST_CASE("members of one cluster share a cluster name in their requests; another cluster has another name") {
   Named w;
   const auto rented = [&w](const std::string& box, const char* cluster) {
     auto r = w.rent(w.wanted("r", box, Value().set("provider", "aws").set("cluster", cluster)));
@@ -151,7 +151,7 @@ TEST_CASE("a rent that says nothing of the kind sends nothing of the kind") {
   CHECK(w.row(made->id).request.to_value().to_json().find("extra") == std::string::npos);
 }
 
-TEST_CASE("what a reservation costs is said by who has it; what is on demand costs what is offered") {
+TEST_CASE("a reserved machine costs what the provider reports, one on demand costs its offer's price") {
   Named w;
   const Result<Lease> own = w.rented(of_aws().set("price", 0.25));
   REQUIRE(own);
@@ -174,7 +174,7 @@ TEST_CASE("a resize keeps what a rent has said to its provider") {
   CHECK(w.row(made->id).options.text("reservation") == "cr-1");
 }
 
-TEST_CASE("what one provider alone understands is refused before anything is sent: whose it is, and who has it") {
+TEST_CASE("an option of another provider is refused before anything is sent, and the error names that provider") {
   struct Wrong {
     Value options;
     const char *message, *hint;

@@ -237,7 +237,7 @@ TEST_CASE("whose the keys are is asked for only where it decides", "[lease]") {
   }
 }
 
-TEST_CASE("a lease of which nobody said whose it is ends as it always has", "[lease]") {
+TEST_CASE("a lease without a recorded owner ends as before", "[lease]") {
   Home home;
   home.bank->silent = true;
   REQUIRE(home.rent());

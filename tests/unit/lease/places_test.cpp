@@ -101,7 +101,7 @@ struct Place : World {
     if (!*r) FAIL((*r).error().summary());
     return **r;
   }
-  // What the last look of a run tells.
+  // The events of a run's last look.
   std::vector<std::pair<std::string, Value>> swept(const std::string& of) {
     std::vector<std::pair<std::string, Value>> told;
     Manager::Event event = [&told](const std::string& what, Value data) { told.emplace_back(what, std::move(data)); };
@@ -116,7 +116,7 @@ constexpr const char* orphan = "rille-0123456789ab-nobody-g1-x1700000000";  // w
 
 }  // namespace
 
-TEST_CASE("a lease is released by its own region, whatever the others do") {
+TEST_CASE("a lease is released in its own region, even if other regions fail") {
   Place w;
   const Lease west = w.rented_in("west"), east = w.rented_in("east");
   w.regions->down = {"east"};
@@ -173,7 +173,7 @@ TEST_CASE("what a region that is silent may have is not said to be missing") {
   CHECK((*survey)->unseen[0].id == west.id);
   REQUIRE((*survey)->errors.size() == 1);
   CHECK((*survey)->errors[0].message == "region east: nobody answers in east");
-  REQUIRE((*survey)->machines.size() == 1);  // ours by how its tag begins, and nobody's
+  REQUIRE((*survey)->machines.size() == 1);  // ours by its tag's prefix, but of no lease
   CHECK((*survey)->machines[0].account == Account::unknown);
 
   w.regions->down.clear();
@@ -225,7 +225,8 @@ TEST_CASE("the reaper asks all providers at once") {
   CHECK(asked == 3);
 }
 
-TEST_CASE("the last look of a run ends what bears its leases' tags and is none's, where it has rented, and no more") {
+TEST_CASE(
+    "the last look of a run ends machines with its tags that belong to no lease, only in regions where it has rented") {
   Place w;
   w.run("other");
   const Lease mine = w.rented_in("west");
@@ -262,7 +263,7 @@ TEST_CASE("the last look of a run ends what bears its leases' tags and is none's
   CHECK(w.swept("r").empty());
 }
 
-TEST_CASE("the last look of a run: a region that does not answer is told, and fails nothing") {
+TEST_CASE("the last look of a run: a region that does not answer is reported, and the run still succeeds") {
   Place w;
   const Lease west = w.rented_in("west");
   w.run("idle");
@@ -281,10 +282,11 @@ TEST_CASE("the last look of a run: a region that does not answer is told, and fa
 
   w.regions->asked.clear();
   CHECK(w.swept("idle").empty());
-  CHECK(w.regions->asked.empty());  // it has rented nothing: nobody is asked
+  CHECK(w.regions->asked.empty());  // it has rented nothing: no region is asked
 }
 
-TEST_CASE("the last look of a run: by another process, which knows the rows alone; a list older than the end is none") {
+TEST_CASE(
+    "the last look of a run, by another process that has only the rows; a list from before the end does not count") {
   Place w;
   w.regions->show_late(30'000);
   const Lease west = w.rented_in("west");

@@ -71,7 +71,7 @@ TEST_CASE("a resized machine costs the new price, and both while it changed") {
   check_end(w, row);
 }
 
-TEST_CASE("where it is told since when the machine runs again, one price ends and the other begins there") {
+TEST_CASE("if the provider reports the restart, the old price ends and the new one begins at that time") {
   World w;
   w.run("r");
   w.cloud.tells_running = true;
@@ -188,7 +188,7 @@ TEST_CASE("what would cost more than is left is refused before the provider is a
   check_rest(w, w.row(before.id), "small");
 }
 
-TEST_CASE("a price above max_price, the rent's or its own, is none that it could become") {
+TEST_CASE("a type above max_price, of the rent or of the resize, is not chosen") {
   World w;
   w.run("r");
   const Lease before = rented(w, Value().set("ttl", "10h").set("max_price", 1.5));
@@ -248,12 +248,12 @@ TEST_CASE("what cannot be settled stays in the row, says so, and is settled by t
   CHECK(row.to_value(w.clock.us).text("becomes") == "large");
   CHECK(row.spent_micros(w.clock.us) >= w.cloud.bill(row.machine_id, w.clock.us));
   w.cloud.strand_resizes = 0;
-  REQUIRE(w.resize(before.id, Value())->ok());  // whoever uses it
+  REQUIRE(w.resize(before.id, Value())->ok());  // for any later use
   check_rest(w, w.row(before.id), "large");
   check_end(w, w.row(before.id));
 }
 
-TEST_CASE("a machine that goes away meanwhile is told as gone, and its lease can be replaced or released") {
+TEST_CASE("a machine that disappears during a resize is reported gone, and its lease can be replaced or released") {
   World w;
   w.run("r");
   const Lease before = rented(w);
@@ -266,7 +266,7 @@ TEST_CASE("a machine that goes away meanwhile is told as gone, and its lease can
   REQUIRE(w.release(before.id)->ok());
 }
 
-TEST_CASE("a machine that is another type and goes away before anybody hears of it is booked at both prices") {
+TEST_CASE("a machine that disappears after its type has changed unnoticed is booked at both prices") {
   World w;
   w.run("r");
   const Lease before = rented(w);
@@ -346,7 +346,7 @@ TEST_CASE("the process dies at each place of a resize: the next one finishes it,
   CHECK(places >= 5);
 }
 
-TEST_CASE("the process dies at each place, and nobody resumes: its machine ends with the lease") {
+TEST_CASE("the process dies at each place and is not resumed: its machine ends with the lease") {
   for (int nth = 1;; ++nth) {
     INFO("place " << nth);
     World w;
@@ -380,7 +380,7 @@ TEST_CASE("released while it changes: the machine ends, and the resize has lost"
   CHECK(w.billable() == 0);
 }
 
-TEST_CASE("who resizes what is still being resized gets what it asked for, and not what another has") {
+TEST_CASE("a resize during a resize gets its own type, not the earlier one") {
   World w;
   w.run("r");
   const Lease before = rented(w);

@@ -60,7 +60,7 @@ Value wish() { return Value().set("gpu", "cpu").set("ttl", "1h"); }
 
 }  // namespace
 
-TEST_CASE("rents that ask the same at the same moment ask once, and others for themselves") {
+TEST_CASE("simultaneous rents with the same query share one request, rents with another query do not") {
   Queue q;
   for (int i = 0; i < 5; ++i) q.rent("box" + std::to_string(i), wish());
   q.rent("longer", wish().set("ttl", "2h"));  // that is not for its provider
@@ -77,7 +77,7 @@ TEST_CASE("rents that ask the same at the same moment ask once, and others for t
   }
   CHECK(q.counter->asked == 2);
   CHECK(q.counter->made == 7);
-  q.rent("later", wish());  // nobody asks now: what was heard is of another time
+  q.rent("later", wish());  // no rent asks now: the last answer is outdated
   CHECK(q.counter->asked == 3);
   q.open(2);
   q.until(8);
@@ -126,7 +126,7 @@ TEST_CASE("where the one that asks is cancelled, the next asks, and what a provi
   CHECK(q.counter->asked == 2);
 }
 
-TEST_CASE("a process that ends while others wait for its question leaves nothing behind") {
+TEST_CASE("a process that ends while other rents wait for its request leaves nothing behind") {
   Queue q;
   q.rent("first", wish());
   q.rent("second", wish());

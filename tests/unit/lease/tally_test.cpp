@@ -1,4 +1,4 @@
-// Sums that are kept are those that a count would find, whatever was written meanwhile, and by whom.
+// The kept sums equal a new count, whichever process wrote rows in the meantime.
 #include "runtime/workflow/lease/budget.hpp"
 #include "tests/unit/lease/cloud.hpp"
 

@@ -27,7 +27,7 @@ TEST_CASE("a cancel reaches children in the order of their parents' lists, also 
   CHECK(deep.back()->token().reason().message == "enough");
 }
 
-TEST_CASE("a callback may cancel others at once, and end the source that is being cancelled") {
+TEST_CASE("a callback may cancel other sources, and destroy the source that is being cancelled") {
   auto source = std::make_unique<CancelSource>();
   CancelSource other;
   bool reached = false;

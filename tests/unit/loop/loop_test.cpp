@@ -108,7 +108,7 @@ TEST_CASE("subprocesses: output, exit code, signal, missing program") {
   CHECK(missing.error().hint.find("PATH") != std::string::npos);
 }
 
-TEST_CASE("a program is sought in the PATH that it gets, and runs where it is told, with the descriptors named") {
+TEST_CASE("a program is found in its own PATH, and runs in the given folder with the given descriptors") {
   char folder[] = "/tmp/rille-spawn-XXXXXX";
   REQUIRE(mkdtemp(folder));
   std::string program = std::string(folder) + "/only-here";
@@ -323,7 +323,7 @@ TEST_CASE("what a thread job throws is its error") {
   CHECK(thrown.message == "stod");
 }
 
-TEST_CASE("a thread job outlives the frame of whoever waits for it") {
+TEST_CASE("a thread job outlives the coroutine that waits for it") {
   std::atomic<bool> begun = false, go = false;
   std::string seen;
   std::thread ends;

@@ -43,7 +43,7 @@ TEST_CASE("a cancelled sleep and a destroyed timer leave nothing behind") {
   CHECK(time.fired() == 1);
 }
 
-TEST_CASE("time stands still while a thread works, and ends where it is told to") {
+TEST_CASE("virtual time stands still while a thread works, and ends at the given time") {
   VirtualTime time;
   auto loop = Loop::create_virtual(time).value();
   std::vector<std::string> notes;

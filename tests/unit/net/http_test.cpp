@@ -405,7 +405,7 @@ TEST_CASE_METHOD(Fixture, "the server of a URL is the one that is connected to")
   contains(server("https://"), "is not an http(s) URL");
 }
 
-TEST_CASE_METHOD(Fixture, "TLS: a certificate nobody vouches for is refused") {
+TEST_CASE_METHOD(Fixture, "TLS: an untrusted certificate is refused") {
   TempDir dir;
   ScriptedServer server([](const Request&, Wire& w) { w.answer(200, "secret"); }, true);
   auto got = send({.url = server.url()});

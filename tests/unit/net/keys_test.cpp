@@ -62,7 +62,7 @@ Value json(const char* text) { return Value::from_json(text).value(); }
 
 }  // namespace
 
-TEST_CASE_METHOD(Lender, "keys that expire are renewed before their end, others are kept") {
+TEST_CASE_METHOD(Lender, "keys that expire are renewed before their end, keys without an end are kept") {
   CredentialChain keys = chain();
   CHECK(get(keys)->keys.id == "k1");
   clock.wall += 54 * minute_us;
@@ -135,7 +135,7 @@ TEST_CASE_METHOD(Lender, "calls at the same time ask once; one that is cancelled
   for (const Result<FoundKeys>& one : got) CHECK(one.error().message == "no");
 }
 
-TEST_CASE_METHOD(Lender, "who has none: what was asked, in which order, and what to do") {
+TEST_CASE_METHOD(Lender, "without credentials the error lists the sources asked, in order, and what to do") {
   std::vector<net::KeySource> sources{nothing("A_KEY"), nothing("~/.cloud/keys")};
   CredentialChain none(*loop, "cloud", std::move(sources), "set A_KEY");
   const Result<FoundKeys> got = get(none);
@@ -190,7 +190,7 @@ TEST_CASE("an error of a service that lends keys has none of the secrets that it
   CHECK(shown.cause->hint == "***");
 }
 
-TEST_CASE("aliyun's profiles, and those of its SDKs") {
+TEST_CASE("profiles of the aliyun command and of Alibaba's SDKs") {
   const Value config = json(R"({"current": "b", "profiles": [{"name": "a", "mode": "AK", "access_key_id": "i",
     "access_key_secret": "s", "sts_token": "old"}, {"name": "b", "mode": "RamRoleArn", "ram_role_arn": "r",
     "ram_session_name": "me", "expired_seconds": 900, "access_key_id": "j", "access_key_secret": "s"}, 7]})");

@@ -8,7 +8,7 @@
 #include <string>
 
 struct ServerCertificate {
-  SSL_CTX* context = nullptr;  // whoever takes it frees it
+  SSL_CTX* context = nullptr;  // the caller frees it
   std::string pem;             // what a client trusts
 
   static ServerCertificate make() {

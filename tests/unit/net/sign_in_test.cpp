@@ -106,7 +106,7 @@ TEST_CASE("what a credential_process prints: version 1, and an end that is ahead
     CHECK_FALSE(aws::read_process_keys(json(bad), "work", now_us));
 }
 
-TEST_CASE("programs that print keys: what they print is not told, nor what they say, where that may hold keys") {
+TEST_CASE("programs that print keys: errors show neither their output nor messages that may contain keys") {
   const auto loop = Loop::create().value();
   const auto ask = [&loop](std::string script, std::int64_t timeout_ms = 60'000, bool known = false) {
     net::KeyProgram program;
@@ -145,7 +145,7 @@ TEST_CASE("programs that print keys: what they print is not told, nor what they 
   CHECK(absent.error().message.starts_with("the program: "));
 }
 
-TEST_CASE("of what a program says, one line is told") {
+TEST_CASE("an error shows one line of a program's messages") {
   CHECK(net::telling_line("") == "");
   CHECK(net::telling_line(" \n\t\r\n") == "");
   CHECK(net::telling_line("first\n  last\x1b[0m \n\n") == "last [0m");
@@ -217,7 +217,7 @@ std::string written(Write write) {
 
 }  // namespace
 
-TEST_CASE("a client's certificate: PEM and PKCS #12, open and closed, its own before others") {
+TEST_CASE("a client's certificate: PEM and PKCS #12, with and without a password, its own before the chain") {
   const Made mine, other;
   const std::string own = written([&](BIO* b) { return PEM_write_bio_X509(b, mine.certificate); });
   const std::string theirs = written([&](BIO* b) { return PEM_write_bio_X509(b, other.certificate); });

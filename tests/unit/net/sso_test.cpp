@@ -1,5 +1,5 @@
-// A sign-in at AWS's IAM Identity Center that several programs renew: its refresh token serves once, and the file in
-// which it lies is everybody's. What a sign-in is has its tests in sign_in_test.cpp and contract.keys.aws.
+// A sign-in at AWS's IAM Identity Center that several programs renew: its refresh token can be used once, and all of
+// them share its file. Sign-ins themselves are tested in sign_in_test.cpp and contract.keys.aws.
 #include "runtime/core/net/credentials/aws/sso.hpp"
 
 #include <catch2/catch.hpp>
@@ -105,7 +105,7 @@ using Strings = std::vector<std::string>;
 
 }  // namespace
 
-TEST_CASE_METHOD(SignIn, "a renewal is written back, for the next who renews") {
+TEST_CASE_METHOD(SignIn, "a renewal is written back for the next process") {
   renew = [](const std::string&, Wire& w) { give(w, "new", "refresh-2"); };
   const auto found = get();
   if (!found) FAIL(found.error().message);
@@ -117,7 +117,7 @@ TEST_CASE_METHOD(SignIn, "a renewal is written back, for the next who renews") {
 }
 
 TEST_CASE_METHOD(SignIn, "what another program has written meanwhile is newer, and stays") {
-  renew = [this](const std::string&, Wire& w) {  // somebody signs in anew, while this renewal is on its way
+  renew = [this](const std::string&, Wire& w) {  // the user signs in again while this renewal is on its way
     write("of another", "refresh-9", "2199-01-01T00:00:00Z");
     give(w, "new", "refresh-2");
   };

@@ -249,14 +249,15 @@ TEST_CASE("an answer is used while it is fresh, for its settings, and for what w
   const std::size_t one[] = {*at};
   CHECK(cache.find(one, everything, 0).matching == 9);
 
-  // Other settings: what was told before is of no use any more; and nothing is kept for ever.
+  // Other settings: earlier answers are useless; and no answer is kept for ever.
   REQUIRE(cache.store({{{"aws", "s3"}, {}}}, everything, now_us + 8).ok());
   CHECK_FALSE(cache.fresh(aws, a100, now_us + 8, minute_us));
   REQUIRE(cache.store({{{"aws", "s3"}, {}}}, everything, now_us + 25 * 60 * minute_us).ok());
   CHECK_FALSE(cache.fresh(gcp, everything, now_us + 25 * 60 * minute_us, 100 * 60 * minute_us));
 }
 
-TEST_CASE("hosts that were not reached are remembered for a minute, beside what others said; no other errors are") {
+TEST_CASE(
+    "hosts that were not reached are remembered for a minute, with the offers of other hosts; other errors are not") {
   TempDir home;
   OfferCache cache(home.path);
   const OfferSource ssh{"ssh", "s"}, gcp{"gcp", "s"};
@@ -278,7 +279,7 @@ TEST_CASE("hosts that were not reached are remembered for a minute, beside what 
   CHECK(told[0].problem->kind == ErrorKind::network);
   CHECK(told[0].problem->retryable);
   CHECK_FALSE(cache.fresh(ssh, {}, now_us + minute_us + 1, 60 * minute_us));
-  CHECK_FALSE(cache.fresh(ssh, {}, now_us + 2, 1));  // who wants it newer asks
+  CHECK_FALSE(cache.fresh(ssh, {}, now_us + 2, 1));  // a query for newer offers asks again
   // What is not kept leaves what is there.
   REQUIRE(cache.store({{ssh, {}, 0, {refused}}}, {}, now_us + 1).ok());
   REQUIRE(cache.store({{ssh, {}, 0, {off, refused}}}, {}, now_us + 1).ok());
@@ -340,7 +341,9 @@ TEST_CASE("a cache that is damaged counts as none, and is written anew") {
   CHECK(OfferCache(home.path).fresh(gcp, {}, now_us, minute_us));
 }
 
-TEST_CASE("a cache of an older version counts as none, and is written anew; what does not fit costs nobody else's") {
+TEST_CASE(
+    "a cache of an older version is ignored and rewritten; an offer that does not fit loses no other provider's "
+    "offers") {
   TempDir home;
   const OfferSource gcp{"gcp", "s"}, vast{"vast", "s"};
   OfferCache cache(home.path);

@@ -69,7 +69,7 @@ TEST_CASE("first boot: the same request gives the same bytes; a container starts
   CHECK_FALSE(access.script(request, true, 100));
 }
 
-TEST_CASE("first boot: a spot machine is told where its cloud tells of its end; others ask nobody") {
+TEST_CASE("first boot: a spot machine gets the address of its cloud's interruption notice; other machines get none") {
   const Folder folder;
   const cloud::Access access(cloud::SshKeys::open(folder.path).value(), "aws", "http://169.254.169.254");
   CreateRequest request;

@@ -78,7 +78,7 @@ TEST_CASE("gcp: the project of gcloud's active configuration") {
   CHECK(net::gcp::gcloud_project().value().empty());
 }
 
-TEST_CASE("gcp: gcloud's folder may be elsewhere, and who says a project comes first") {
+TEST_CASE("gcp: gcloud's folder may be elsewhere, and a project in the settings comes first") {
   Gcloud gcloud;
   const std::string moved = gcloud.home.path + "/moved";
   std::filesystem::create_directories(moved + "/configurations");

@@ -77,7 +77,7 @@ TEST_CASE("a Ti or a Super is a GPU of its own") {
   CHECK(found("A100", 81920 * mib) == "A100 80GB SXM");
 }
 
-TEST_CASE("rates by proportion are those of the same chip's other cards, by their fp32") {
+TEST_CASE("missing rates are derived from other cards with the same chip, in proportion to fp32") {
   for (const auto& [model, of] : {std::pair("RTX 3080", "RTX 3090"),
                                   {"RTX 3080 Ti", "RTX 3090"},
                                   {"RTX 3090 Ti", "RTX 3090"},
@@ -95,7 +95,7 @@ TEST_CASE("rates by proportion are those of the same chip's other cards, by thei
   }
 }
 
-TEST_CASE("what is not in the table has no facts, and a slice has not those of the whole") {
+TEST_CASE("a GPU that is not in the table has no facts, and a slice does not have those of the whole GPU") {
   CHECK(found("RTX 3070 Ti") == "none");
   CHECK(found("RTX 4090 Super") == "none");
   CHECK(found("RTX 3080", 12288 * mib) == "none");  // another card than that of 10 GB, and no Ti

@@ -49,7 +49,7 @@ TEST_CASE("a slice of a GPU is not that GPU") {
   CHECK(gpu_matches(slice, 9856 * mib, "A100-MIG-1g.10gb"));
 }
 
-TEST_CASE("a name that is nobody's has one that is near") {
+TEST_CASE("an unknown name suggests a similar one") {
   CHECK(nearest_gpu("A1000") == "A100");
   CHECK(nearest_gpu("A100x8") == "A100:8");
   CHECK(nearest_gpu("RTX4091") == "RTX 4090");

@@ -92,7 +92,7 @@ TEST_CASE("kubernetes: nodes whose taints or labels keep the pods away are not o
   CHECK(offers("{}") > 0);
 }
 
-TEST_CASE("kubernetes: a node's GPU is told by whichever label it has, and the pod asks for the same") {
+TEST_CASE("kubernetes: the GPU comes from any known label of the node, and the pod selects that label") {
   KubeSettings settings;
   settings.image = "debian";
   const auto offer = [&](const char* labels) {
@@ -163,8 +163,8 @@ TEST_CASE("kubernetes: the Job that is ordered") {
   const Value::Array& command = *(*pod["containers"].as_array())[0]["command"].as_array();
   CHECK(command[4] == Value("/tmp/rille"));
   CHECK(command[6] == Value("100"));   // it ends then
-  CHECK(command[7] == Value("1800"));  // and when nobody has come for so long
-  CHECK(command[8] == Value("30"));    // and so long after it was told to
+  CHECK(command[7] == Value("1800"));  // and when no runner has come for so long
+  CHECK(command[8] == Value("30"));    // and so long after its delete time
   CHECK(pod.integer("terminationGracePeriodSeconds") == 30);
   CHECK(kube_machine(job, Value(), 0).tag == request.tag);
   CHECK(kube_machine(job, Value(), 0).state == MachineState::pending);
@@ -217,7 +217,7 @@ TEST_CASE("kubernetes: a pod that shall end though its Job stays has a notice, u
   const Value failed = json(R"({"status": {"conditions": [{"type": "Failed", "status": "True"}]}})");
   CHECK(kube_machine(failed, evicted, before_us).notice_wall_us == ends_us);
   CHECK(kube_machine(failed, evicted, ends_us).state == MachineState::gone);
-  // What we have released is no eviction, nor is what somebody deletes with its Job.
+  // A pod that we have released is not evicted, and neither is one that a user deletes with its Job.
   CHECK(kube_machine(Value(), evicted, before_us).state == MachineState::terminating);
   const Value deleted = json(R"({"metadata": {"deletionTimestamp": "2026-11-22T10:00:00Z"}})");
   CHECK(kube_machine(deleted, evicted, before_us).state == MachineState::terminating);

@@ -85,7 +85,7 @@ TEST_CASE("several write at once, and none is lost") {
   CHECK(measurements(home.path).value().size() == 40);
 }
 
-TEST_CASE("a file that cannot be read is told, and not written over") {
+TEST_CASE("an unreadable file is reported, and not overwritten") {
   Home home;
   for (const char* text : {"{", "{}", R"({"measured":[{"workload":"gpt"}]})", R"({"measured":[7]})",
                            R"({"measured":[{"workload":"gpt","per_second":-1,"measured_at":"2026-11-22T00:00:00Z"}]})",
@@ -98,7 +98,7 @@ TEST_CASE("a file that cannot be read is told, and not written over") {
   }
 }
 
-TEST_CASE("a workload ranks by what was measured, whoever offers the GPU") {
+TEST_CASE("a workload ranks by measurements, whichever provider offers the GPU") {
   Home home;
   REQUIRE(keep(home.path, measured("A100", 80, 4100)).ok());
   REQUIRE(keep(home.path, measured("NVIDIA H100 80GB HBM3", 80, 9500)).ok());

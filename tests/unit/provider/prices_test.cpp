@@ -64,7 +64,7 @@ TEST_CASE("before prices are known no kind of type crowds out another") {
   CHECK(smallest_fitting({}, query, 20).empty());
 }
 
-TEST_CASE("a cap is told upwards") {
+TEST_CASE("a price cap is rounded up") {
   CHECK(cloud::price_text(1'000'000) == "1.000");
   CHECK(cloud::price_text(1'234'001) == "1.235");
   CHECK(cloud::price_text(999'999) == "1.000");

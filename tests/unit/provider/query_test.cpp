@@ -283,7 +283,7 @@ TEST_CASE("an offer fits by its GPUs' memory, maker and number, and by its disk"
   CHECK(fits(R"({"gpu_memory":"24GB"})"));
 }
 
-TEST_CASE("prices are converted by a rate that somebody gave, and ranks put the unknown last") {
+TEST_CASE("prices are converted by a given rate, and unknown prices rank last") {
   Offer yuan;
   yuan.provider = yuan.id = "y";
   yuan.price_micros_per_hour = 10'000'000;

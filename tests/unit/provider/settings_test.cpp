@@ -52,7 +52,7 @@ TEST_CASE("a list that holds what is no name is refused, with what it is") {
   CHECK_FALSE(cloud::region_settings("p", json(R"({"regions": [1]})"), "usual").ok());
 }
 
-TEST_CASE("a file of settings that is an empty list sets up nobody") {
+TEST_CASE("a settings file with an empty list configures no provider") {
   char folder[] = "/tmp/rille-settings-XXXXXX";
   const std::string file = std::string(mkdtemp(folder)) + "/providers.json";
   const auto loop = Loop::create().value();

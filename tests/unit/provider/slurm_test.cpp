@@ -107,7 +107,7 @@ TEST_CASE("slurm: a job's states, and those that cannot start") {
   CHECK(jobs[3].ended());
 }
 
-TEST_CASE("slurm: a node that is reserved is not free now, but for those who name the reservation") {
+TEST_CASE("slurm: a reserved node is free only for a rent that names the reservation") {
   const std::vector<SlurmNode> nodes = read_slurm_nodes(
       "n1 |gpu |reserved |0/32/0/32 |64000 |0 |gpu:a100:4 |gpu:a100:0 |\n"
       "n2 |big |idle |0/32/0/32 |64000 |0 |gpu:a100:4 |gpu:a100:0 |\n");

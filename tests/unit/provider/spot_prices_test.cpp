@@ -44,7 +44,7 @@ struct Market {
 
 }  // namespace
 
-TEST_CASE_METHOD(Market, "spot prices: a thousand that ask at once are told by one answer") {
+TEST_CASE_METHOD(Market, "spot prices: one request serves a thousand simultaneous calls") {
   now_costs(7);
   int told = 0;
   const auto one = [this, &told]() -> Task<void> {
@@ -72,7 +72,7 @@ TEST_CASE_METHOD(Market, "spot prices: an answer serves for a while, and a longe
   CHECK(since_us == 500);
 }
 
-TEST_CASE_METHOD(Market, "spot prices: what is told without an instant stands from the question that told it") {
+TEST_CASE_METHOD(Market, "spot prices: a price without a time counts from the request that returned it") {
   now_costs(7);
   const std::int64_t first = clock.us;
   REQUIRE(run_blocking(*loop, get(1000)));

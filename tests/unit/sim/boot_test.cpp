@@ -1,4 +1,4 @@
-// Machines that take long to start, that never start, and that nobody can ever reach, on the simulated cloud.
+// Machines that take long to start, that never start, and that never become reachable, on the simulated cloud.
 #include <catch2/catch.hpp>
 
 #include "runtime/workflow/engine/engine.hpp"
@@ -25,7 +25,7 @@ struct World {
     sim = Simulation::create(time, options, folder.path).value();
   }
 
-  // One call on a machine, to its end. The cloud tells the test how many machines that took.
+  // One call on a machine, to its end. The test counts the machines that it took.
   Result<Value> call(const char* on_loss) {
     auto loop = Loop::create_virtual(time).value();
     auto engine = Engine::open_simulated(*loop, *sim).value();
@@ -121,7 +121,7 @@ TEST_CASE("machines that can never be used are replaced twice, not until the ttl
   CHECK(w.told("replace").size() == 2);
 }
 
-TEST_CASE("so are machines that never start") {
+TEST_CASE("machines that never start are replaced twice, too") {
   World w(24 * 3'600'000);
   const Result<Value> result = w.call("replace");
   REQUIRE_FALSE(result.ok());

@@ -71,7 +71,7 @@ TEST_CASE("offers: by model, count, spot and price, cheapest first; spot moves a
   CHECK(most - least > 1'000'000);
 }
 
-TEST_CASE("a machine is made once per token, comes up, and ends when it is told to, with the provider's word") {
+TEST_CASE("a machine is made once per token, starts, and ends on terminate, as the provider reports") {
   World w(sim::Options::calm(2));
   auto made = w.create("a");
   REQUIRE(made);
@@ -117,7 +117,7 @@ TEST_CASE("the bill: from live to the order to end, by unit and minimum, and not
   CHECK(bills[0].micros == w.cloud.bill_micros());
 }
 
-TEST_CASE("an expiry ends a machine although nobody asks, and spot machines are taken away with notice") {
+TEST_CASE("an expiry ends a machine without a request, and spot machines are taken away with notice") {
   sim::Options o = sim::Options::calm(4);
   o.preemptions = 100;
   o.without_notice = 0;

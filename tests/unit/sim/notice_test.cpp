@@ -1,4 +1,5 @@
-// What the engine makes of a notice, on the simulated cloud: who leaves, who stays, and what becomes of the work.
+// The engine's reaction to a notice, on the simulated cloud: which calls leave, which stay, and what becomes of the
+// work.
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
@@ -141,7 +142,7 @@ TEST_CASE("on_loss = \"fail\": a checkpoint is written and kept, and the call ru
   CHECK(w.sim->cloud.preempted() == 1);
 }
 
-TEST_CASE("a call without checkpoints here runs on, and so do all others on its machine") {
+TEST_CASE("a call without checkpoints at the runner keeps running, and so do all others on its machine") {
   World w(worlds(1).at(0));
   auto script = [](Run& run, FiberId f) -> Async<Value> {
     RILLE_CO_TRY(LeaseView box, co_await run.rent(f, "box", spot("replace"), "t"));
@@ -200,7 +201,7 @@ TEST_CASE("two calls leave together: one move, and each goes on from a checkpoin
   CHECK(folders == 2);
 }
 
-TEST_CASE("a notice that was wrong: who has left for nothing goes on in place, since another works there") {
+TEST_CASE("a wrong notice: the call that left continues on the same machine, because another call runs there") {
   World w(worlds(1).at(0), true);
   const auto& boxes = w.sim->cloud.boxes();
   auto script = [&](Run& run, FiberId f) -> Async<Value> {

@@ -116,7 +116,7 @@ TEST_CASE("a source that fails and a disk that fills leave nothing") {
   CHECK(dir.entries() == 0);
 }
 
-TEST_CASE("sound headers of others are read") {
+TEST_CASE("valid headers written by other programs are read") {
   CHECK(fault(R"({"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]}})", 2) == "");
   CHECK(fault(R"({"a":{"data_offsets":[0,2],"shape":[1,2],"dtype":"I8"}}   )", 2) == "");
   CHECK(fault(R"({"b":{"dtype":"F4","shape":[2],"data_offsets":[4,5]},)"

@@ -87,7 +87,7 @@ TEST_CASE("the journal is no place for a script's tables") {
   CHECK(t.error().kind == ErrorKind::invalid);
 }
 
-TEST_CASE("a statement that does not end is ended by who asks for it") {
+TEST_CASE("an endless statement is ended by its Ask") {
   TempDir dir;
   std::string path = dir.file("a.db");
   make(path);
@@ -112,7 +112,7 @@ TEST_CASE("a statement that does not end is ended by who asks for it") {
   CHECK(count(path) == 0);
 }
 
-TEST_CASE("what stands for the table of the steps does not hold up the thread") {
+TEST_CASE("a view in place of rille_steps does not block the thread") {
   TempDir dir;
   const std::string path = dir.file("a.db");
   make(path);
@@ -132,7 +132,7 @@ TEST_CASE("what stands for the table of the steps does not hold up the thread") 
   CHECK(Transaction::begin(path, record("one")).error().message.find("rille_steps") != std::string::npos);
 }
 
-TEST_CASE("pragmas tell about the database; what changes settings is refused") {
+TEST_CASE("pragmas that read the database are allowed; those that change settings are refused") {
   TempDir dir;
   const std::string path = dir.file("a.db");
   make(path);
@@ -205,7 +205,7 @@ TEST_CASE("bounded: names that stand for ever more text are refused before they 
   CHECK(t->query("SELECT * FROM v3", Value()).ok());
 }
 
-TEST_CASE("the functions in linear time are those of SQLite") {
+TEST_CASE("the linear-time functions give SQLite's results") {
   TempDir dir;
   const std::string path = dir.file("a.db");
   make(path);

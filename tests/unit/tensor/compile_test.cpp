@@ -310,7 +310,7 @@ TEST_CASE("check mode retraces every call", "[unit][tensor]") {
   CHECK(runs == 4);
 }
 
-TEST_CASE("misuse of compile", "[unit][tensor]") {
+TEST_CASE("compile: wrong calls are refused", "[unit][tensor]") {
   auto g = new_graph();
   Compiled a(g), b(g);
   auto p = filled(*g, 1);
@@ -403,7 +403,7 @@ TEST_CASE("the parts of an accumulation are causes, and recordings that make roo
   CHECK(many.retraces().latest.size() == Retraces::kept);
 }
 
-TEST_CASE("memory is told by who holds it", "[unit][tensor]") {
+TEST_CASE("memory is listed by owner", "[unit][tensor]") {
   auto g = new_graph();
   g->set_where([] { return std::string("train.lua:12"); });
   Compiled c(g);

@@ -31,7 +31,7 @@ TEST_CASE("views see writes to what they look at, and write to it", "[unit][tens
   CHECK(numbers(x) == std::vector<double>{0, 0, 2, 2, 2, 10});
 }
 
-TEST_CASE("what nobody holds does not run, and memory returns to zero", "[unit][tensor]") {
+TEST_CASE("operations without a live handle do not run, and memory returns to zero", "[unit][tensor]") {
   auto g = new_graph();
   {
     auto x = get(randn(*g, dims({1000})));
@@ -73,7 +73,7 @@ TEST_CASE("an error of a kernel reaches the reader, and nothing else is harmed",
   CHECK(numbers(w) == std::vector<double>(12, 1));
 }
 
-TEST_CASE("an error nobody read is told by synchronize, once", "[unit][tensor]") {
+TEST_CASE("an error that no read has reported is reported by synchronize, once", "[unit][tensor]") {
   auto g = new_graph();
   const auto bad = get(multinomial(get(full(*g, dims({1, 2}), -1))));
   CHECK_FALSE(g->synchronize_blocking().ok());
@@ -115,7 +115,7 @@ TEST_CASE("a tensor for which there is no memory takes no other with it", "[unit
   CHECK(get(g->item_blocking(get(sum(after)))) == 24);
 }
 
-TEST_CASE("what nobody holds any more stands in nobody's way", "[unit][tensor]") {
+TEST_CASE("operations without live handles block no other", "[unit][tensor]") {
   auto g = new_graph();
   g->device()->set_memory_limit(10 << 20);
   auto huge = get(ones(*g, dims({4 << 20})));

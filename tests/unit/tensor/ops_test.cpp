@@ -130,7 +130,7 @@ TEST_CASE("bad shapes and types are refused at once, naming both", "[unit][tenso
   CHECK(message(full(*graph, dims({-1}), 0)).find("-1") != std::string::npos);
 }
 
-TEST_CASE("numbers out of range are told when they are read", "[unit][tensor]") {
+TEST_CASE("indices out of range are reported by the read", "[unit][tensor]") {
   auto graph = new_graph();
   const auto a = get(zeros(*graph, dims({2, 3})));
   const auto i = get(from_numbers(*graph, dims({1, 2}), DType::i32, {0, 3}));

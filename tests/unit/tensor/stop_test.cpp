@@ -54,7 +54,7 @@ TEST_CASE("stop: of a thousand products those that were recorded before do not r
   CHECK(numbers(get(add(untouched, untouched))) == std::vector<double>(4, 2));  // recorded after the end
 }
 
-TEST_CASE("stop: a synchronize afterwards has no error to tell", "[unit][tensor]") {
+TEST_CASE("stop: a synchronize afterwards returns no error", "[unit][tensor]") {
   auto g = new_graph();
   const Tensor x = get(exp(get(ones(*g, dims({4}), DType::f32))));
   g->work()->end(cancelled());
@@ -196,7 +196,7 @@ TEST_CASE("stop: what a step that takes long had changed has no value any more",
   }
 }
 
-TEST_CASE("stop: the work of others goes on", "[unit][tensor]") {
+TEST_CASE("stop: other work continues", "[unit][tensor]") {
   auto g = new_graph();
   const auto mine = g->work();
   const Tensor x = get(exp(get(zeros(*g, dims({4}), DType::f32))));

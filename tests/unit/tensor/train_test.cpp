@@ -230,7 +230,7 @@ TEST_CASE("a restored state goes on bit for bit", "[unit][tensor]") {
   CHECK(second.losses(6) == want);
 }
 
-TEST_CASE("the memory of a training is told by its parts", "[unit][tensor]") {
+TEST_CASE("the memory of a training is listed by parts", "[unit][tensor]") {
   auto g = new_graph();
   g->set_where([] { return std::string("train.lua:7"); });
   const auto parts = [&] {

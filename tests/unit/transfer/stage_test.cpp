@@ -71,7 +71,7 @@ TEST_CASE_METHOD(Fixture, "a pipe or a device is refused, not read for ever") {
   }
 }
 
-TEST_CASE_METHOD(Fixture, "a version that cannot be sent back is none") {
+TEST_CASE_METHOD(Fixture, "a validator that cannot be sent in a header is ignored") {
   etag = "\"v\x01\"";
   int asked = 0;
   ScriptedServer server([&](const Request& r, Wire& w) {

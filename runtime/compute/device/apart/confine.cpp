@@ -24,17 +24,17 @@ Error unable(const char* what) {
       ErrorKind::device,
       std::string("this system cannot confine native code: ") + what +
           (errno == ENOSYS || errno == EOPNOTSUPP ? " is missing" : " fails with errno " + std::to_string(errno)),
-      "a kernel under limits needs Linux 5.13 or newer with Landlock; without limits, or on a GPU, it runs as it is");
+      "a kernel under limits needs Linux 5.13 or newer with Landlock; without limits, or on a GPU, it runs unconfined");
 }
 
-// The rights of the first version of Landlock, which every version knows.
+// The rights of Landlock's first version, which every version supports.
 constexpr std::uint64_t read_rights =
     LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR;
 constexpr std::uint64_t all_rights = (LANDLOCK_ACCESS_FS_MAKE_SYM << 1) - 1;
 constexpr std::uint64_t file_rights =
     LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE;
 
-// A path that does not exist is nothing to allow.
+// A path that does not exist needs no rule.
 bool allow(int ruleset, const std::string& path, std::uint64_t rights) {
   const int fd = ::open(path.c_str(), O_PATH | O_CLOEXEC);
   if (fd < 0) return true;
@@ -85,7 +85,7 @@ sock_filter read_word(std::size_t at) { return BPF_STMT(BPF_LD | BPF_W | BPF_ABS
 sock_filter unless(unsigned value, unsigned char skip) { return BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, 0, skip); }
 std::size_t argument(int i) { return offsetof(seccomp_data, args) + 8 * unsigned(i); }
 
-// What follows sees the number of a call of this architecture.
+// Ends calls of another architecture; afterwards the system call's number is loaded.
 Filter begin_filter() {
   return {read_word(offsetof(seccomp_data, arch)), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AUDIT_ARCH_X86_64, 1, 0),
           BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS), read_word(offsetof(seccomp_data, nr))};
@@ -138,7 +138,8 @@ Result<> drop_system_calls() {
   };
   Filter f = begin_filter();
   for (const int call : allowed) f.insert(f.end(), {unless(unsigned(call), 1), yes});
-  // Threads, no processes. The C library falls back to clone, whose flags can be seen here.
+  // Allows threads, but not processes. clone3 fails with ENOSYS, so that the C library falls back to clone, whose flags
+  // this filter can see.
   f.insert(f.end(), {unless(SYS_clone3, 1), no(ENOSYS)});
   f.insert(f.end(), {unless(SYS_clone, 4), read_word(argument(0)),
                      sock_filter BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, CLONE_THREAD, 0, 1), yes, no(EPERM)});
@@ -146,7 +147,7 @@ Result<> drop_system_calls() {
   f.insert(f.end(),
            {unless(SYS_openat, 4), read_word(argument(2)),
             sock_filter BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, O_ACCMODE | O_CREAT | O_TRUNC, 1, 0), yes, no(EPERM)});
-  // Limits can be read, not changed: the third argument, an address, is null.
+  // Limits can be read, but not changed: the third argument, a pointer, must be null.
   f.insert(f.end(), {unless(SYS_prlimit64, 6), read_word(argument(2)), unless(0, 3), read_word(argument(2) + 4),
                      unless(0, 1), yes, no(EPERM)});
   f.push_back(no(EPERM));
@@ -198,11 +199,11 @@ Result<> drop_calls_beyond_files() {
       SYS_swapon,
       SYS_swapoff,
   };
-  constexpr unsigned other_abi = 0x40000000;  // x32 has numbers of its own
+  constexpr unsigned other_abi = 0x40000000;  // system calls of the x32 ABI have this bit
   Filter f = begin_filter();
   f.insert(f.end(), {BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, other_abi, 0, 1), no(EPERM)});
   for (const int call : denied) f.insert(f.end(), {unless(unsigned(call), 1), no(EPERM)});
-  // Limits of this process alone.
+  // Only the limits of this process can be changed.
   f.insert(f.end(), {unless(SYS_prlimit64, 4), read_word(argument(0)), unless(0, 1), yes, no(EPERM), yes});
   return install(std::move(f));
 }

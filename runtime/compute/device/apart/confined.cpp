@@ -28,10 +28,10 @@ std::string folder_of(std::string path) {
   return slash == path.npos ? "." : path.substr(0, slash);
 }
 
-std::string own_path() {  // of the library or program that contains this code
+std::string own_path() {  // path of the library or program that contains this code
   Dl_info info{};
   if (::dladdr(reinterpret_cast<const void*>(&own_path), &info) == 0 || !info.dli_fname) return "";
-  char path[PATH_MAX];  // the name may be relative, as LD_LIBRARY_PATH is
+  char path[PATH_MAX];  // the name may be relative, for example from a relative LD_LIBRARY_PATH
   return ::realpath(info.dli_fname, path) ? path : "";
 }
 
@@ -41,7 +41,7 @@ std::string program_path() {
   return std::string(path, n > 0 ? std::size_t(n) : 0);
 }
 
-// Where `compiler` has its headers, and its own programs and libraries if it is not the system's.
+// Folders of `compiler`'s headers, and of its own programs and libraries if they are not the system's.
 std::vector<std::string> folders_of(const std::string& compiler) {
   Spawn ask;
   ask.argv = {compiler, "-E", "-v", "-x", "c++", "/dev/null"};
@@ -65,7 +65,7 @@ std::vector<std::string> folders_of(const std::string& compiler) {
 
 }  // namespace
 
-// Beside the library or the program, or where an installation has it.
+// Searches beside the library and the program, and in the folder of an installation.
 Result<std::string> kernel_program() {
   for (const auto& path : {own_path(), program_path()}) {
     for (const char* place : {"", "/../libexec/rille", "/../../libexec/rille"}) {
@@ -74,7 +74,7 @@ Result<std::string> kernel_program() {
     }
   }
   return make_error(ErrorKind::device, "the program rille-kernel, which runs kernels under limits, is not installed",
-                    fmt::format("it belongs into {}, or beside librille", folder_of(program_path())));
+                    fmt::format("it belongs in {}, or beside librille", folder_of(program_path())));
 }
 
 Result<std::vector<std::string>> confined_compiler(const std::string& compiler, const std::string& folder,

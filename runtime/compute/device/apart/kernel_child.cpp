@@ -22,7 +22,7 @@ constexpr std::chrono::seconds look_at_rest_every{1};
 
 unsigned processors() { return std::max(1u, std::thread::hardware_concurrency()); }
 unsigned threads_max() { return cooperative_blocks_max + 4 * processors() + 8; }
-// The threads of OpenMP wait actively before they sleep.
+// The threads of OpenMP spin before they sleep.
 std::int64_t rest_ns_max() { return 50'000'000 * std::int64_t(1 + processors()); }
 
 struct Taken {
@@ -111,7 +111,8 @@ void KernelChild::look_locked() {
   if (!why_.empty()) ::kill(pid_, SIGKILL);
 }
 
-// The process has set its own limit before it loaded anything, and cannot change it any more.
+// The process has set its own limit before it loaded anything, and cannot change it any more; the runner changes it
+// here.
 void KernelChild::limit_address_space(std::int64_t more_bytes) {
   rlimit now{};
   if (!address_bytes_) {

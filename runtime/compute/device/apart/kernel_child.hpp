@@ -1,9 +1,7 @@
-// KernelChild: the process of one kernel, and what it may take. A thread starts and outlives it, since the system ends
-// a process with the thread that started it: so it ends also where this process is killed.
-//
-// The address space of the process is limited by the system; its threads, its memory and what it computes without a
-// launch are looked at, and a process that takes too much is killed. Between launches the thread here looks. Any
-// thread, but one at a time.
+// KernelChild: the process of one kernel, and its limits. A thread of its own starts and outlives it, because the
+// system ends the process when that thread ends; so the process also ends if the runner is killed. The system limits
+// the process's address space. Its threads, its memory and its computing outside of launches are checked, and a process
+// that exceeds a limit is killed. Between launches the thread checks. Any thread, but one at a time.
 #pragma once
 
 #include <sys/types.h>
@@ -20,25 +18,25 @@
 
 namespace rille::device {
 
-// Beside the tensors of a launch.
+// Memory of the process besides the tensors of a launch.
 constexpr std::int64_t kernel_memory_bytes = std::int64_t{1} << 30;
-// Of address space for each thread: its stack, a heap of the C library, and the stacks of a block (FiberStacks).
+// Address space for each thread: its stack, a heap of the C library, and the stacks of a block (FiberStacks).
 constexpr std::int64_t kernel_thread_bytes = std::int64_t{256} << 20;
 
 class KernelChild {
  public:
-  explicit KernelChild(Spawn what);  // it may compute until rest() is called
+  explicit KernelChild(Spawn what);  // the process may compute until rest() is called
   ~KernelChild() { end(); }
 
   const Error* failure() const { return failure_ ? &*failure_ : nullptr; }
-  // A launch begins or is over. The bytes are beside kernel_memory_bytes.
+  // launch: a launch begins; rest: it has ended. The bytes are added to kernel_memory_bytes.
   void launch(std::int64_t memory_bytes, std::int64_t address_bytes);
   void rest();
-  void look();  // to be called every 10 ms or so while it may compute
+  void look();  // call every 10 ms or so while the process may compute
   clockid_t clock() const { return clock_; }
   // Ends the process, if it has not ended by itself. Returns its exit status.
   int end();
-  // Why look() has killed the process: "it has started more than 264 threads"; "": it has not.
+  // The reason why look() has killed the process: "it has started more than 264 threads"; "": it has not.
   std::string why();
 
  private:
@@ -48,14 +46,14 @@ class KernelChild {
   std::int64_t processor_ns() const;
 
   std::thread thread_;
-  std::mutex mutex_;  // guards what follows, once the process has started
+  std::mutex mutex_;  // guards the members below, once the process has started
   std::condition_variable changed_;
   bool started_ = false, over_ = false, computes_ = true;
   pid_t pid_ = 0;
   clockid_t clock_ = 0;
   int status_ = 0;
   std::int64_t memory_bytes_ = 0, rested_ns_ = 0;
-  std::optional<std::int64_t> address_bytes_;  // of its address space when it has loaded the kernel
+  std::optional<std::int64_t> address_bytes_;  // limit of its address space when the kernel has been loaded
   std::string why_;
   std::optional<Error> failure_;
 };

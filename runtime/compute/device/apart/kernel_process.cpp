@@ -36,7 +36,7 @@ struct Room {
   std::int64_t memory_bytes = 0, address_bytes = 0;
 };
 
-// What a launch takes in the process beside kernel_memory_bytes.
+// Memory and address space that a launch needs besides kernel_memory_bytes.
 Room room_for(const apart::Launch& ask, ArgumentRanges& ranges, bool checked) {
   Room room;
   room.memory_bytes = std::int64_t(ask.memory_bytes);
@@ -56,7 +56,8 @@ std::string text_of(const char (&from)[n]) {
   return std::string(from, ::strnlen(from, n));
 }
 
-// Whether an answer is one that an honest process may give. The offset is multiplied and negated later.
+// Whether an honest process could give this answer. The offset's range leaves room for later multiplication and
+// negation.
 bool sound(const apart::Ran& ran, std::size_t parameters) {
   const auto kind = Violation::Kind(ran.kind);
   const bool of_argument = kind == Violation::Kind::outside || kind == Violation::Kind::writes_constant;
@@ -77,7 +78,7 @@ Result<std::unique_ptr<KernelProcess>> KernelProcess::start(const std::string& n
   if (processes.fetch_add(1) >= processes_max) {
     return make_error(ErrorKind::quota,
                       fmt::format("kernel {}: there are {} kernels under limits already", name, processes_max),
-                      "make a kernel once and launch it often; those that nothing refers to end");
+                      "make a kernel once and launch it often; a kernel ends when no variable refers to it any more");
   }
   RILLE_CHECK(p->begin(library, checked, constants));
   return p;
@@ -99,10 +100,11 @@ Result<> KernelProcess::begin(const std::string& library, bool checked, std::siz
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
     return errno_error("cannot make a socket for the kernel", name_, errno);
   socket_ = ends[0];
-  const timeval patience{load_limit_ms / 1000, 0};  // the process may let messages lie
+  const timeval patience{load_limit_ms / 1000, 0};  // the process may leave messages unread
   ::setsockopt(socket_, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
   memory_ = ::memfd_create("rille-kernel", MFD_CLOEXEC);
-  const int file = ::open(library.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);  // a compiler's work
+  // made by a compiler, which may be hostile
+  const int file = ::open(library.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   Spawn what;
   what.argv = {program, "run", name_, checked ? "checked" : "unchecked"};
   what.without = environment_without({"OMP_NUM_THREADS"});
@@ -122,7 +124,7 @@ Result<> KernelProcess::begin(const std::string& library, bool checked, std::siz
   if (auto told = receive(&loaded, sizeof loaded, [&] { return std::chrono::steady_clock::now() > until; }); !told) {
     if (told.error().kind != ErrorKind::cancelled) return told;
     return make_error(ErrorKind::timeout,
-                      fmt::format("kernel {}: its process has not begun in {} s", name_, load_limit_ms / 1000));
+                      fmt::format("kernel {}: its process did not start within {} s", name_, load_limit_ms / 1000));
   }
   if (loaded.failed) {
     Error e = make_error(ErrorKind::device, text_of(loaded.message), text_of(loaded.hint));
@@ -141,7 +143,8 @@ Result<> KernelProcess::begin(const std::string& library, bool checked, std::siz
   }
   child_->rest();
   if (right) return success();
-  return make_error(ErrorKind::integrity, fmt::format("kernel {}: its process describes it wrongly", name_));
+  return make_error(ErrorKind::integrity,
+                    fmt::format("kernel {}: its process sent an invalid description of the kernel", name_));
 }
 
 Error KernelProcess::ended() {
@@ -176,7 +179,7 @@ Result<> KernelProcess::receive(void* message, std::size_t bytes, const std::fun
   if (got <= 0) return ended();
   child_.reset();
   return make_error(ErrorKind::integrity,
-                    fmt::format("kernel {}: its process answers {} bytes, not {}", name_, got, bytes));
+                    fmt::format("kernel {}: its process sent {} bytes, expected {}", name_, got, bytes));
 }
 
 Result<> KernelProcess::set_constant(std::size_t symbol, const std::vector<std::byte>& bytes) {
@@ -209,7 +212,7 @@ Result<> KernelProcess::run(const LaunchShape& shape, const std::vector<LaunchAr
   ArgumentRanges ranges(parameters_, arguments);
   std::size_t total = 0;
   for (auto& r : ranges.list()) {
-    // The copy lies on its page as the argument does: what was aligned stays aligned.
+    // The copy has the argument's offset within its page, so alignment is kept.
     r.copy = total + std::uintptr_t(r.from) % page_bytes;
     total = (r.copy + r.bytes + page_bytes - 1) / page_bytes * page_bytes;
   }
@@ -252,7 +255,7 @@ Result<> KernelProcess::run(const LaunchShape& shape, const std::vector<LaunchAr
   if (::ftruncate(memory_, 0) != 0) return errno_error("cannot free memory of the kernel", name_, errno);
   report.out_of_memory = ran.out_of_memory != 0;
   if (!sound(ran, parameters_.size()))
-    return make_error(ErrorKind::integrity, fmt::format("kernel {}: its process reports nonsense", name_));
+    return make_error(ErrorKind::integrity, fmt::format("kernel {}: its process sent an invalid report", name_));
   Violation& v = report.violation;
   v.kind = Violation::Kind(ran.kind);
   v.block = ran.block;

@@ -1,9 +1,8 @@
 // KernelProcess: one kernel, loaded and run in a confined process (confine.hpp), for scripts that are not trusted. The
-// process has no files, no network, no environment, and ends with this object or with the runner.
-//
-// start() and run() block: start() on any thread but the loop's, run() on the lane. What the process answers is
-// hostile, and checked here. Errors: device, if the program rille-kernel is missing, if the system cannot confine it,
-// or if the process has ended; quota: too many kernels; cancelled: run() was stopped; otherwise as load_library().
+// process has no files, no network and no environment, and ends with this object or with the runner.
+// start() and run() block: call start() on any thread but the loop's, run() on the lane. The process's answers are
+// untrusted and are checked here. Errors: device, if the program rille-kernel is missing, if the system cannot confine
+// it, or if the process has ended; quota: too many kernels; cancelled: run() was stopped; otherwise as load_library().
 #pragma once
 
 #include <functional>
@@ -19,9 +18,9 @@ class KernelChild;
 
 class KernelProcess {
  public:
-  static constexpr int processes_max = 64;  // in one runner
+  static constexpr int processes_max = 64;  // per runner
 
-  // `constants`: how many symbols the library must have, at most symbols_max.
+  // `constants`: number of symbols that the library must have, at most symbols_max.
   static Result<std::unique_ptr<KernelProcess>> start(const std::string& name, const std::string& library, bool checked,
                                                       std::size_t constants);
   ~KernelProcess();
@@ -32,7 +31,7 @@ class KernelProcess {
   const std::vector<rille_abi::Symbol>& symbols() const { return symbols_; }  // without names and addresses
   Result<> set_constant(std::size_t symbol, const std::vector<std::byte>& bytes);
 
-  struct Texts {  // what pointers of a report point to
+  struct Texts {  // storage for the texts that a report points to
     std::string text, file;
   };
   Result<> run(const LaunchShape& shape, const std::vector<LaunchArgument>& arguments,
@@ -50,7 +49,7 @@ class KernelProcess {
   std::unique_ptr<KernelChild> child_;  // null: ended
   int socket_ = -1, memory_ = -1;
   bool checked_ = false;
-  std::int64_t counted_ns_ = 0;  // of the process's time (ProcessorClock::Also)
+  std::int64_t counted_ns_ = 0;  // processor time of the process counted so far (ProcessorClock::Also)
   std::vector<rille_abi::Parameter> parameters_;
   std::vector<rille_abi::Symbol> symbols_;
 };

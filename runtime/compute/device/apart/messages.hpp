@@ -1,7 +1,6 @@
-// What a runner and the process of one kernel say to each other: plain structs, one for each message of a
-// SOCK_SEQPACKET socket. The process runs hostile code, so what it says is checked where it is received
-// (kernel_process.cpp). Both sides are of one build.
-//
+// The messages between a runner and the process of one kernel: plain structs, one for each message of a SOCK_SEQPACKET
+// socket. The process runs untrusted code, so its messages are checked on arrival (kernel_process.cpp). Both sides are
+// the same build.
 // The process is started with three descriptors: the socket, the memory of the launches (a memfd that the runner fills
 // and reads with pwrite and pread), and the kernel's library.
 #pragma once
@@ -14,8 +13,8 @@ namespace rille::device::apart {
 
 constexpr int socket_fd = 3, memory_fd = 4, library_fd = 5;
 constexpr unsigned symbols_max = 256;
-constexpr std::size_t constants_bytes_max = 64 << 10;  // in one message; CUDA's limit for all constants of a kernel
-constexpr std::size_t text_bytes_max = 512;            // of each text, with the zero at its end
+constexpr std::size_t constants_bytes_max = 64 << 10;  // per message; CUDA's limit for all constants of a kernel
+constexpr std::size_t text_bytes_max = 512;            // per text, with the terminating zero
 
 struct Loaded {  // the first message, from the process
   int failed = 0;
@@ -30,7 +29,7 @@ struct Loaded {  // the first message, from the process
 
 enum class Ask : unsigned { constant, launch };
 
-struct SetConstant {  // from the runner, without an answer
+struct SetConstant {  // from the runner; has no answer
   Ask ask = Ask::constant;
   unsigned index = 0, bytes = 0;
   std::byte value[constants_bytes_max] = {};
@@ -39,9 +38,9 @@ struct SetConstant {  // from the runner, without an answer
 struct Launch {  // from the runner; the answer is Ran
   Ask ask = Ask::launch;
   unsigned grid[3] = {}, block[3] = {}, shared_bytes = 0, cooperative = 0, arguments = 0;
-  std::uint64_t memory_bytes = 0;  // of the memory; the last said_bytes_max are for what the kernel prints
+  std::uint64_t memory_bytes = 0;  // size of the memory; the last said_bytes_max bytes are for the kernel's output
   struct {
-    std::uint64_t offset = 0, bytes = 0;  // in the memory; no bytes: a null pointer
+    std::uint64_t offset = 0, bytes = 0;  // position in the memory; 0 bytes: a null pointer
     std::byte value[32] = {};
   } argument[rille_abi::parameters_max];
 };

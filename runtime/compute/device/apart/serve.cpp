@@ -48,7 +48,7 @@ Loaded failure(const Error& e) {
   return out;
 }
 
-// The runner raises this limit for each launch (kernel_child.hpp), so that it is not the hard one.
+// A soft limit, because the runner raises it for each launch (kernel_child.hpp).
 bool limit_address_space() {
   long pages = 0;
   std::FILE* const own = std::fopen("/proc/self/statm", "r");
@@ -64,7 +64,7 @@ bool limit_address_space() {
 
 Result<LoadedLibrary> load_confined(const std::string& name) {
   const std::string library = "/proc/self/fd/" + std::to_string(library_fd);
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // their runtimes need more of the system
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // the sanitizers' runtimes need more system calls
   Confinement what;
   what.read = {library};
   if (!limit_address_space()) return errno_error("cannot limit the memory of", "a kernel's process", errno);
@@ -143,7 +143,7 @@ int serve_kernel(const std::string& name, bool checked) {
   for (;;) {
     const ssize_t n = ::recv(socket_fd, &asked, sizeof asked, 0);
     if (n < 0 && errno == EINTR) continue;
-    if (n < ssize_t(sizeof(Ask))) return n == 0 ? 0 : 2;  // 0: the runner has no more use for the kernel
+    if (n < ssize_t(sizeof(Ask))) return n == 0 ? 0 : 2;  // 0: the runner has ended the kernel
     if (asked.ask == Ask::constant) {
       std::memcpy(kernel.symbol[asked.constant.index].at, asked.constant.value, asked.constant.bytes);
     } else if (!send(run(kernel, checked, asked.launch, pool))) {
@@ -157,7 +157,7 @@ int say(const std::string& text) {
   return ::write(2, line.data(), line.size()) < 0 ? 127 : 126;
 }
 
-// Becomes the program behind "--"; the words before it name what it may read.
+// Confines this process by the words before "--", then becomes the program behind it.
 int become(Confinement what, char** argv) {
   what.read = {"/usr/bin", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/libexec",     "/lib",
                "/lib32",   "/lib64",   "/bin",       "/nix/store", "/etc/ld.so.cache", "/dev/null"};

@@ -144,7 +144,7 @@ struct Card {
   CUevent clock[2] = {}, sent = nullptr;
   std::vector<CUcontext> met;  // contexts of cards for which peer access was requested
   std::mutex streams_mutex;
-  std::vector<CUstream> streams, idle_streams;  // all users' streams; those that no user holds
+  std::vector<CUstream> streams, idle_streams;  // all users' streams; the released ones among them
   struct Declined {
     std::int64_t calls = 0;
     std::string why;

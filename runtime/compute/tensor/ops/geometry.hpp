@@ -10,7 +10,7 @@ namespace rille::tensor {
 
 inline std::string text_of(const Pair2& p) { return fmt::format("{{{}, {}}}", p[0], p[1]); }
 
-// A size that was computed from others; too large ones are refused when the result is recorded.
+// Converts a computed size; sizes that are too large are refused when the result is recorded.
 inline std::int64_t as_size(__int128 n) { return n > INT64_MAX ? INT64_MAX : std::int64_t(n); }
 
 inline std::int64_t windows(std::int64_t size, std::int64_t window, std::int64_t stride, std::int64_t padding,
@@ -22,7 +22,7 @@ inline std::int64_t windows(std::int64_t size, std::int64_t window, std::int64_t
 // Limit of strides, paddings and dilations, which kernels store in 32 bits.
 inline constexpr std::int64_t geometry_end = std::int64_t(1) << 30;
 
-// Windows that touch no pixel have no use, and oneDNN takes time and memory for each pixel of padding.
+// Windows that cover only padding are useless, and oneDNN takes time and memory for each pixel of padding.
 inline Result<void> need_padding(const char* op, std::int64_t padding, std::int64_t size, std::int64_t window,
                                  std::int64_t dilation) {
   const __int128 most = std::max<__int128>(1024, __int128(size) + __int128(window) * dilation);

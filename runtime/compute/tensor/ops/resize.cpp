@@ -8,7 +8,7 @@ namespace rille::tensor {
 
 namespace {
 
-constexpr std::int64_t pixels_max = 1 << 20;  // along an axis: the sources of each are listed here
+constexpr std::int64_t pixels_max = 1 << 20;  // per axis: the source pixels are listed for each output pixel
 
 // Per output position of an axis: the pixel at or before its centre, the next pixel, and the weight of that next pixel.
 struct Taps {

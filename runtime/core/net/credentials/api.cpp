@@ -145,7 +145,8 @@ Error Api::failed_later(const std::string& operation, std::string code, std::str
   response.status = 400;  // so that a code that no table lists counts as a refusal
   Trouble trouble = Trouble::invalid;
   Error e = understand(operation, Effect::none, response, answer, trouble);
-  // The operation has ended, so repeating the call does not help; and its "not found" is not about the machine.
+  // The operation has failed for good, so repeating the call does not help; and its "not found" does not mean the
+  // machine.
   e.http_status = 0;
   e.retryable = false;
   return e;

@@ -404,7 +404,7 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
     }
   }
 
-  // Deletes what was made for a refused machine. An interface that Azure reserves for three minutes is kept with its
+  // Deletes the objects made for a refused machine. An interface that Azure reserves for three minutes is kept with its
   // address, so that the next offer is tried at once; both are deleted at the run's end or by `rille gc`.
   Async<> clear(const Names& names, CancelToken token) {
     RILLE_CO_CHECK(co_await arm_.remove(std::string(machines), names.machine, true, token));

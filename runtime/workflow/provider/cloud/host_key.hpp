@@ -10,8 +10,8 @@
 
 namespace rille::provider::cloud {
 
-// `folder`: that of SshKeys; a channel without a file of known hosts in it is left alone, as is one whose key was
-// replaced. A failure leaves the machine reachable: network: try again later.
+// `folder`: the folder of SshKeys. A channel without a file of known hosts in that folder is left alone, as is one
+// whose key was replaced. A failure leaves the machine reachable: network: try again later.
 Async<> renew_host_key(Loop& loop, ChannelSpec channel, std::string folder, CancelToken token);
 
 }  // namespace rille::provider::cloud

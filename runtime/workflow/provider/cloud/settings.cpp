@@ -113,8 +113,7 @@ Result<> SettingsReader::done(std::initializer_list<const char*> elsewhere) {
     if (key == "ssh_from")
       return make_error(ErrorKind::config,
                         fmt::format("{}: ssh_from does not apply, since no security group is created", provider_),
-                        "what its machines are in, a group, a firewall or a network of yours, says who gets in: leave "
-                        "ssh_from out");
+                        "your own group, firewall or network decides which addresses may connect: leave ssh_from out");
     std::vector<std::string> names = known_;
     names.insert(names.end(), elsewhere.begin(), elsewhere.end());
     const std::string near = did_you_mean(key, names);

@@ -83,7 +83,8 @@ class Compute {
 std::string policy();
 
 inline constexpr const char* tag_key = "rille";
-inline constexpr const char* tag_item = "rille-tag";  // metadata item with the full tag, if the tag is no valid label
+inline constexpr const char* tag_item =
+    "rille-tag";  // metadata item with the full tag, if the tag is not a valid label
 
 // The hourly price of an offer from types(): the sum of its parts; price_unknown if a part has no price.
 Micros price_of(const Offer& offer, const PartPrices& prices);

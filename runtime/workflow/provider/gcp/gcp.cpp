@@ -107,7 +107,7 @@ MachineState state_of(const std::string& status) {
   return MachineState::terminating;  // Google's TERMINATED means stopped: its disk still costs money
 }
 
-// The label value for a tag. A tag that is no valid label value is converted; the metadata then holds the full tag.
+// The label value for a tag. A tag that is not a valid label value is converted; the metadata then holds the full tag.
 std::string label_of(const std::string& tag) {
   constexpr const char* allowed = "abcdefghijklmnopqrstuvwxyz0123456789-_";
   const bool fits = tag.size() <= name_length_max && tag.find_first_not_of(allowed) == std::string::npos;

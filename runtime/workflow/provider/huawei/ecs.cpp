@@ -24,7 +24,7 @@ using net::Trouble;
 constexpr int page_rows = 100, page_flavors = 1000, pages_max = 200;
 constexpr std::int64_t create_patience_ms = 300'000, remove_patience_ms = 60'000, resize_patience_ms = 600'000;
 
-// Of ECS and EVS in all regions, also in Europe's, whose IAM has another domain (regions of Huawei's SDK).
+// The domain of ECS and EVS in all regions, also in Europe's, whose IAM has another domain (regions of Huawei's SDK).
 constexpr const char* machine_domain = "myhuaweicloud.com";
 constexpr const char* other_site_code = "CBC.0156";  // price service: the account is of Huawei's other site
 
@@ -140,7 +140,7 @@ Server read_server(const Value& v) {
 
 }  // namespace
 
-// Machines and disks of European regions are under the common domain, too; accounts and bills are not.
+// Machines and disks of European regions are under the common domain too; accounts and bills are not.
 std::string address_of(const std::string& service, const std::string& region) {
   if (service.starts_with("bss")) return "https://" + service + "." + domain_of(region);
   return "https://" + service + "." + region + "." + (service == "iam" ? domain_of(region) : machine_domain);

@@ -41,7 +41,7 @@ Async<Value> read_config(Loop& loop, std::string file, std::string context, Canc
     view.env.emplace_back("KUBECONFIG", file);
   }
   Result<CommandResult> done = co_await run_command(loop, std::move(view), token);
-  if (!done) co_return wrong(fmt::format("'{}' needs kubectl to be read", file), "install kubectl");
+  if (!done) co_return wrong(fmt::format("kubectl is needed to read '{}'", file), "install kubectl");
   if (!done->ok()) co_return wrong(fmt::format("kubectl cannot read '{}': {}", file, done->last_words()));
   co_return Value::from_json(done->out);
 }

@@ -157,7 +157,7 @@ bool is_this_machine(std::string_view authority) {
   const std::string host(authority.substr(0, end + 1));
   const std::string_view port = authority.substr(host.size());
   if (!port.empty() && port[0] != ':') return false;
-  return host != "::1" && net::is_loopback_host(host);  // in an address it needs its brackets
+  return host != "::1" && net::is_loopback_host(host);  // an IPv6 address needs its brackets in a URL
 }
 
 }  // namespace

@@ -87,7 +87,7 @@ net::Answer read_graphql(const net::HttpResponse& response) {
   return out;
 }
 
-// Of queries only: after a mutation a 404, perhaps a proxy's, does not tell whether a pod was made.
+// For queries only: after a mutation a 404, perhaps a proxy's, does not show whether a pod was made.
 net::Answer read_query(const net::HttpResponse& response) {
   if (response.status != 404 && response.status != 410) return read_graphql(response);
   net::Answer out;
@@ -262,7 +262,7 @@ Async<std::string> Pods::account(CancelToken token) {
   co_return answer.text("id");
 }
 
-// Also lists the pods, so that a key which may not is found.
+// Also lists the pods, so that a key without that right is detected.
 Async<Identity> Pods::identity(CancelToken token) {
   RILLE_CO_TRY(const Value answer, co_await me(token));
   RILLE_CO_CHECK(co_await list(token));

@@ -20,7 +20,7 @@ struct Sold {
   std::vector<std::string> centers;  // data centers that have capacity for this GPU
 };
 
-// What a pod with a certain number of GPUs has at least, and its minimum bid; each is 0 if unknown.
+// The least equipment of a pod with a certain number of GPUs, and its minimum bid; each is 0 if unknown.
 struct Shape {
   int vcpus = 0;
   std::int64_t memory_bytes = 0;

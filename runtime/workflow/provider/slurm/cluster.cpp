@@ -23,7 +23,7 @@ Error wrong(const std::string& what, std::string hint) {
   return make_error(ErrorKind::config, "slurm: " + what, std::move(hint));
 }
 
-// What a node has at most, so that no sum or product of what sinfo says overflows.
+// Upper limits for a node's values, so that no sum or product of sinfo's numbers overflows.
 constexpr std::int64_t gpus_max = 1 << 16, cpus_max = 1 << 20, memory_mib_max = std::int64_t{1} << 32;
 
 std::int64_t number(const std::string& text, std::int64_t most) {
@@ -49,7 +49,7 @@ struct Size {
   int gpus = 0;
 };
 
-// CPUs and memory of a machine of that size: its share of the node, or what the query wants if that is more.
+// CPUs and memory of a machine of that size: its share of the node, or the query's amount if that is larger.
 struct Shape {
   std::int64_t cpus = 0, memory_mib = 0;
 };

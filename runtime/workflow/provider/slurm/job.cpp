@@ -68,7 +68,7 @@ std::vector<std::string> cells_of(const std::string& line) {
   return out;
 }
 
-// A count, or seconds since 1970 until the year 2255: in microseconds they fit 63 bits.
+// A count, or seconds since 1970 up to the year 2255: converted to microseconds they fit 63 bits.
 std::int64_t number_of(const std::string& text) {
   std::int64_t out = 0;
   std::istringstream(text) >> out;

@@ -1,5 +1,5 @@
-// What the scripts of ssh/scripts.hpp print on a host, as values. Hosts are other people's machines: every line may be
-// anything. Pure functions; any thread.
+// The output of the scripts in ssh/scripts.hpp, parsed into values. Hosts are not trusted: every line may be anything.
+// Pure functions; any thread.
 #pragma once
 
 #include <string>

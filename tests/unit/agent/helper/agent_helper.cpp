@@ -78,7 +78,7 @@ Async<int> work(Loop& loop, WorkerChannel& channel) {
     printf("spinning\n");
     fflush(stdout);
     for (;;) pause();
-  } else if (what == "notice") {  // waits until it is told, and tells it; with `leave`, until it is asked to leave, too
+  } else if (what == "notice") {  // waits for the notice and returns it; with `leave`, until it is also asked to leave
     printf("waiting\n");
     fflush(stdout);
     auto told = [&] { return channel.preempting(); };
