@@ -158,8 +158,8 @@ typedef struct rille_run_options {
   rille_text_function event;    /* one JSON object with the member event: log rent live released retry .. */
   void *payload;                /* of the three above */
   /* Limits. Each failure names its limit: rille_error_code is the member's name, but for spend and leases.
-     0: none. Under a limit of time (slice, wall, cpu) Lua is not compiled to machine code, and a run that exceeds one
-     ends with its error even if the script catches it. Child runs count with the run that starts them. */
+     0: none. A run that exceeds a limit of time (slice, wall, cpu) ends with its error even if the script catches it.
+     Child runs count with the run that starts them. */
   int64_t memory_bytes;         /* of Lua, tensors on the CPU, results on their way to the journal, fibers: `memory` */
   int64_t slice_ms;             /* of Lua without waiting: `timeout` */
   int64_t wall_ms;              /* of the whole run, counted anew on resume: `timeout` */
@@ -174,6 +174,9 @@ typedef struct rille_run_options {
      before this member, and no grants in the journal, everything is granted. */
   const char *grants;
   int64_t disk_bytes;           /* of results, checkpoints and files of tensors that the run writes: `quota` */
+  int jit;                      /* 1: a script whose first lines have the comment `-- rille: jit` is compiled to
+                                   machine code. No interrupt, cancel, turn or shutdown ends a loop of such code: the
+                                   call that runs it does not return. 0, or any limit set: the comment has no effect */
 } rille_run_options;
 
 RILLE_API void rille_run_options_init(rille_run_options *options, size_t struct_size); /* [T] */

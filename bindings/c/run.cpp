@@ -43,6 +43,7 @@ host::HostOptions host_options(const rille_run& r) {
   o.limits.fibers_max = r.options.fibers_max;
   o.grants = r.grants;
   o.under_limits = o.memory || o.disk || o.limits.any() || r.options.spend_micros >= 0 || r.options.leases_max >= 0;
+  if (r.options.jit && !o.under_limits) o.jit = host::Jit::on_request;
   o.spent = r.spent;
   o.turn = rt->turn;
   o.allocator = rt->allocator;
@@ -197,6 +198,7 @@ Result<> check_options(const rille_run_options& o) {
                                     {"leases_max", o.leases_max, -1}})
     if (value < least)
       return make_error(ErrorKind::invalid, fmt::format("{} = {}: expected at least {}", name, value, least));
+  if (o.jit != 0 && o.jit != 1) return make_error(ErrorKind::invalid, fmt::format("jit = {}: expected 0 or 1", o.jit));
   if (o.rules != RILLE_RULES_WORKFLOW && o.rules != RILLE_RULES_OPEN)
     return make_error(ErrorKind::invalid, fmt::format("rules = {}: expected RILLE_RULES_WORKFLOW or RILLE_RULES_OPEN",
                                                       static_cast<int>(o.rules)));

@@ -60,7 +60,7 @@ class RunOptions(Structure):
                 ("print", TextFunction), ("progress", TextFunction), ("event", TextFunction), ("payload", c_void_p),
                 ("memory_bytes", c_int64), ("slice_ms", c_int64), ("wall_ms", c_int64), ("spend_micros", c_int64),
                 ("leases_max", c_int64), ("cpu_ms", c_int64), ("output_bytes", c_int64), ("fibers_max", c_int64),
-                ("grants", c_char_p), ("disk_bytes", c_int64)]
+                ("grants", c_char_p), ("disk_bytes", c_int64), ("jit", c_int)]
 
 
 class FunctionSpec(Structure):
