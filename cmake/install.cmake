@@ -4,6 +4,10 @@ include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 include(cmake/luajit_apart.cmake)
 
+# What an installation needs: `cmake --build build/release --target installed`. ./bootstrap build builds it.
+add_custom_target(installed)
+add_dependencies(installed rille rille_kernel rille_shared rille_static)
+
 install(TARGETS rille RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(TARGETS rille_kernel RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/rille)
 # Annotations for Lua language servers.

@@ -138,8 +138,8 @@ def _open():
     try:
         library = ctypes.CDLL(place)
     except OSError as e:
-        raise ImportError(f"rille: {place} cannot be loaded: {e}\nbuild it (cmake --build build/release --target "
-                          "rille_shared) and name it by RILLE_LIBRARY, or install it where the loader looks") from e
+        raise ImportError(f"rille: {place} cannot be loaded: {e}\nbuild it (./bootstrap build) and name it by "
+                          "RILLE_LIBRARY, or install it where the loader looks") from e
     if not library.rille_abi_check(ABI_VERSION):
         raise ImportError(f"rille: {place} has another ABI than {ABI_VERSION}: install the package of its version")
     for name, (result, arguments) in PROTOTYPES.items():
