@@ -148,6 +148,9 @@ typedef enum rille_state {
   RILLE_RUN_SUSPENDED /* suspended by rille_shutdown; rille_run_resume continues it */
 } rille_state;
 
+/* spend_micros and leases_max, unless set: no limit if the grants are {"all": true}, else 0. */
+#define RILLE_AS_GRANTED (-2)
+
 typedef struct rille_run_options {
   size_t struct_size;
   rille_rules rules;
@@ -163,8 +166,9 @@ typedef struct rille_run_options {
   int64_t memory_bytes;         /* of Lua, tensors on the CPU, results on their way to the journal, fibers: `memory` */
   int64_t slice_ms;             /* of Lua without waiting: `timeout` */
   int64_t wall_ms;              /* of the whole run, counted anew on resume: `timeout` */
-  int64_t spend_micros;         /* in millionths of a dollar; -1: none. rille.budget can only lower it: `budget` */
-  int64_t leases_max;           /* held at a time; -1: none: `quota` */
+  int64_t spend_micros;         /* in millionths of a dollar; -1: no limit. rille.budget can only lower it: `budget`.
+                                   Recorded: a resumed run keeps the lowest that it had */
+  int64_t leases_max;           /* held at a time; -1: no limit: `quota` */
   int64_t cpu_ms;               /* of processors: Lua and tensors on the CPU, over all fibers and threads: `timeout` */
   int64_t output_bytes;         /* of print: `quota` */
   int64_t fibers_max;           /* at a time: `quota` */

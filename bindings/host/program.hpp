@@ -7,13 +7,14 @@
 namespace rille::host {
 
 // `options` come from the parent's host, and with them the grants, which are stored with the child as well; `require`
-// looks in the script's folder. `interrupter` and `run` must outlive the program. Error `quota`: `interrupter` has no
-// free slot.
+// looks in the script's folder. `limits`: of leases and money. `interrupter` and `run` must outlive the program. Error
+// `quota`: `interrupter` has no free slot.
 Result<std::unique_ptr<engine::Program>> load_program(Loop& loop, HostOptions options, Interrupter& interrupter,
-                                                      engine::Run& run, const std::string& script);
+                                                      engine::Run& run, const std::string& script,
+                                                      engine::RunLimits limits = {});
 
-// The limits of the host's options that its run must keep.
-engine::RunLimits shared_limits(const LuaHost& host);
+// `limits`, and those of the host's options that its run must keep.
+engine::RunLimits shared_limits(const LuaHost& host, engine::RunLimits limits = {});
 
 // The grants that the run began with, from its journal; a new run's are `given`, which are stored there. Nothing is
 // stored for a run with all grants: resumed, it has all again.
