@@ -126,9 +126,16 @@ RILLE_API rille_error *rille_destroy(rille_runtime *runtime);
 
 RILLE_API int rille_poll_fd(const rille_runtime *runtime);         /* the descriptor to wait for; never read from it */
 RILLE_API int rille_poll_timeout_ms(rille_runtime *runtime);       /* 0: call rille_turn at once; -1: no timeout */
-/* Runs ready work for about budget_ms at most; never blocks. A script that computes is suspended where it is and goes
-   on in a later turn; meanwhile no other fiber of its run continues. Not suspended are scripts compiled to machine
-   code (`-- rille: jit`; never under a limit of time) and C functions that scripts call.
+/* Runs ready work for about budget_ms; does not wait for events. A script that computes is suspended where it is and
+   goes on in a later turn; meanwhile no other fiber of its run continues. A turn takes longer for what is not
+   suspended:
+   - one call of a C function: the host's own, or Lua's and Rille's (("x"):rep(1e8), table.concat, load), with the Lua
+     code that it or custom_grad calls; but patterns, sorting and pairs are suspended;
+   - a large table that becomes data: a result, arguments, what is journaled;
+   - one piece of Lua's own work: the collection of garbage, a table that grows;
+   - machine code, which only rille_run_options.jit allows: a loop in it never returns;
+   - at the end of a failed run, the tensor operation that is being computed.
+   memory_bytes bounds the first three, but for functions of the host. docs/manual/embedding.md has figures.
    *busy is set to 1 while a run is active; may be NULL. */
 RILLE_API rille_error *rille_turn(rille_runtime *runtime, int budget_ms, int *busy);
 /* [T] Calls function(payload) on the runtime's thread, in the next turn; never if the runtime is destroyed before. */
