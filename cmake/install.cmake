@@ -4,6 +4,10 @@ include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 include(cmake/luajit_apart.cmake)
 
+# What an installation needs: `cmake --build build/release --target installed`. ./bootstrap build builds it.
+add_custom_target(installed)
+add_dependencies(installed rille rille_kernel rille_shared rille_static)
+
 install(TARGETS rille RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(TARGETS rille_kernel RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/rille)
 # Annotations for Lua language servers.
@@ -30,8 +34,13 @@ foreach(library rille_shared rille_static)
 endforeach()
 install(FILES bindings/c/rille.h bindings/c/rille.hpp bindings/c/rille_values.hpp
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
-# Programs to begin with: docs/manual/embedding.md, docs/manual/python.md.
-install(DIRECTORY bindings/c/examples/ bindings/python/examples/ DESTINATION ${CMAKE_INSTALL_DATADIR}/rille/examples)
+# Programs to begin with: docs/manual/embedding.md, docs/manual/python.md. tests/consumer/hosts.sh runs each.
+set(examples ${CMAKE_INSTALL_DATADIR}/rille/examples)
+install(DIRECTORY bindings/c/examples/ bindings/python/examples/ DESTINATION ${examples} PATTERN __pycache__ EXCLUDE)
+install(FILES tests/consumer/rules.c DESTINATION ${examples})
+# The Python package: for pip, or PYTHONPATH with RILLE_LIBRARY.
+install(DIRECTORY bindings/python/ DESTINATION ${CMAKE_INSTALL_DATADIR}/rille/python
+  PATTERN __pycache__ EXCLUDE PATTERN examples EXCLUDE PATTERN build EXCLUDE PATTERN "*.egg-info" EXCLUDE)
 install(TARGETS rille_shared EXPORT RilleTargets)
 install(TARGETS rille_static EXPORT RilleStaticTargets)
 

@@ -127,6 +127,7 @@ struct rille_run : std::enable_shared_from_this<rille_run> {
   rille_run_options options{};  // its texts belong to the caller
   rille::host::Grants grants;   // given by the host program
   bool grants_given = false;
+  rille::engine::RunLimits money;  // of leases and money: child runs share them
   std::unique_ptr<rille::engine::Run> run;
   std::vector<rille::engine::Run*> children;  // active runs that the script has started, and their own
   std::unique_ptr<rille::capi::Bridge> bridge;

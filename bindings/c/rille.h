@@ -126,9 +126,16 @@ RILLE_API rille_error *rille_destroy(rille_runtime *runtime);
 
 RILLE_API int rille_poll_fd(const rille_runtime *runtime);         /* the descriptor to wait for; never read from it */
 RILLE_API int rille_poll_timeout_ms(rille_runtime *runtime);       /* 0: call rille_turn at once; -1: no timeout */
-/* Runs ready work for about budget_ms at most; never blocks. A script that computes is suspended where it is and goes
-   on in a later turn; meanwhile no other fiber of its run continues. Not suspended are scripts compiled to machine
-   code (`-- rille: jit`; never under a limit of time) and C functions that scripts call.
+/* Runs ready work for about budget_ms; does not wait for events. A script that computes is suspended where it is and
+   goes on in a later turn; meanwhile no other fiber of its run continues. A turn takes longer for what is not
+   suspended:
+   - one call of a C function: the host's own, or Lua's and Rille's (("x"):rep(1e8), table.concat, load), with the Lua
+     code that it or custom_grad calls; but patterns, sorting and pairs are suspended;
+   - a large table that becomes data: a result, arguments, what is journaled;
+   - one piece of Lua's own work: the collection of garbage, a table that grows;
+   - machine code, which only rille_run_options.jit allows: a loop in it never returns;
+   - at the end of a failed run, the tensor operation that is being computed.
+   memory_bytes bounds the first three, but for functions of the host. docs/manual/embedding.md has figures.
    *busy is set to 1 while a run is active; may be NULL. */
 RILLE_API rille_error *rille_turn(rille_runtime *runtime, int budget_ms, int *busy);
 /* [T] Calls function(payload) on the runtime's thread, in the next turn; never if the runtime is destroyed before. */
@@ -148,6 +155,9 @@ typedef enum rille_state {
   RILLE_RUN_SUSPENDED /* suspended by rille_shutdown; rille_run_resume continues it */
 } rille_state;
 
+/* spend_micros and leases_max, unless set: no limit if the grants are {"all": true}, else 0. */
+#define RILLE_AS_GRANTED (-2)
+
 typedef struct rille_run_options {
   size_t struct_size;
   rille_rules rules;
@@ -158,13 +168,14 @@ typedef struct rille_run_options {
   rille_text_function event;    /* one JSON object with the member event: log rent live released retry .. */
   void *payload;                /* of the three above */
   /* Limits. Each failure names its limit: rille_error_code is the member's name, but for spend and leases.
-     0: none. Under a limit of time (slice, wall, cpu) Lua is not compiled to machine code, and a run that exceeds one
-     ends with its error even if the script catches it. Child runs count with the run that starts them. */
+     0: none. A run that exceeds a limit of time (slice, wall, cpu) ends with its error even if the script catches it.
+     Child runs count with the run that starts them. */
   int64_t memory_bytes;         /* of Lua, tensors on the CPU, results and arguments on their way, fibers: `memory` */
   int64_t slice_ms;             /* of Lua without waiting: `timeout` */
   int64_t wall_ms;              /* of the whole run, counted anew on resume: `timeout` */
-  int64_t spend_micros;         /* in millionths of a dollar; -1: none. rille.budget can only lower it: `budget` */
-  int64_t leases_max;           /* held at a time; -1: none: `quota` */
+  int64_t spend_micros;         /* in millionths of a dollar; -1: no limit. rille.budget can only lower it: `budget`.
+                                   Recorded: a resumed run keeps the lowest that it had */
+  int64_t leases_max;           /* held at a time; -1: no limit: `quota` */
   int64_t cpu_ms;               /* of processors: Lua and tensors on the CPU, over all fibers and threads: `timeout` */
   int64_t output_bytes;         /* of print: `quota` */
   int64_t fibers_max;           /* at a time: `quota` */
@@ -174,6 +185,9 @@ typedef struct rille_run_options {
      before this member, and no grants in the journal, everything is granted. */
   const char *grants;
   int64_t disk_bytes;           /* of results, checkpoints and files of tensors that the run writes: `quota` */
+  int jit;                      /* 1: a script whose first lines have the comment `-- rille: jit` is compiled to
+                                   machine code. No interrupt, cancel, turn or shutdown ends a loop of such code: the
+                                   call that runs it does not return. 0, or any limit set: the comment has no effect */
 } rille_run_options;
 
 RILLE_API void rille_run_options_init(rille_run_options *options, size_t struct_size); /* [T] */

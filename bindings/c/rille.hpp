@@ -98,7 +98,7 @@ struct HostFunction {
 };
 
 struct RunOptions {
-  rille_run_options raw;  // limits, grants, rules, module_folder, args_json
+  rille_run_options raw;  // limits, grants, rules, module_folder, args_json, jit
   std::function<void(std::string_view)> print, progress, event;
   RunOptions() { rille_run_options_init(&raw, sizeof raw); }
 };

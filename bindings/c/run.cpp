@@ -20,6 +20,7 @@ namespace rille::capi {
 namespace {
 
 constexpr std::size_t source_bytes_max = 16 << 20;
+constexpr std::int64_t as_granted = RILLE_AS_GRANTED;
 constexpr std::int64_t cleanup_least_ms = 200;  // that cleanup may wait after wall_ms
 
 Result<std::string> read_script(const std::string& path) {
@@ -43,6 +44,7 @@ host::HostOptions host_options(const rille_run& r) {
   o.limits.fibers_max = r.options.fibers_max;
   o.grants = r.grants;
   o.under_limits = o.memory || o.disk || o.limits.any() || r.options.spend_micros >= 0 || r.options.leases_max >= 0;
+  if (r.options.jit && !o.under_limits) o.jit = host::Jit::on_request;
   o.spent = r.spent;
   o.turn = rt->turn;
   o.allocator = rt->allocator;
@@ -95,8 +97,8 @@ class Children final : public engine::ChildPrograms {
   Result<std::unique_ptr<engine::Program>> load(engine::Run& child, const std::string& script) override {
     host::HostOptions o = host_options(*r_);
     o.on_interrupt = host::interrupt_child(std::move(o.on_interrupt), *r_->run, child);
-    RILLE_TRY(auto program,
-              host::load_program(*r_->runtime->loop, std::move(o), *r_->runtime->interrupter, child, script));
+    RILLE_TRY(auto program, host::load_program(*r_->runtime->loop, std::move(o), *r_->runtime->interrupter, child,
+                                               script, r_->money));
     return std::unique_ptr<engine::Program>(std::make_unique<Child>(r_, child, std::move(program)));
   }
 
@@ -108,8 +110,7 @@ class Children final : public engine::ChildPrograms {
 
 engine::RunHooks hooks(rille_run* r) {
   engine::RunHooks h;
-  // Limits hold for a single run and would not bind child runs, so a run with limits cannot start any.
-  if (r->options.spend_micros < 0 && r->options.leases_max < 0) h.children = std::make_shared<Children>(r);
+  h.children = std::make_shared<Children>(r);
   if (r->options.print)
     h.print = [r](std::string_view text) { r->options.print(text.data(), text.size(), r->options.payload); };
   if (r->options.progress) h.progress = [r](const Value& value) { show(*r, r->options.progress, value); };
@@ -151,6 +152,19 @@ Result<> pin(rille_run& r) {
   return r.resumed ? compile(r) : success();
 }
 
+// What the host program has left open is denied, unless everything is granted. A resumed run keeps the budget in its
+// journal; a run that can rent nothing needs none.
+engine::RunLimits money_limits(const rille_run& r) {
+  const bool all = r.grants.is_everything();
+  engine::RunLimits limits;
+  limits.leases_of = r.id;
+  limits.leases_max = r.options.leases_max;
+  if (limits.leases_max == as_granted) limits.leases_max = all ? -1 : 0;
+  limits.spend_micros = r.options.spend_micros;
+  if (limits.spend_micros == as_granted) limits.spend_micros = all || r.resumed || !r.grants.rents() ? -1 : 0;
+  return limits;
+}
+
 // While the script computes, its host looks at the same limit.
 void watch_wall(rille_run* r) {
   Loop& loop = *r->runtime->loop;
@@ -168,10 +182,8 @@ Async<Value> perform(rille_run* r) {
   r->host->bind_run(*r->run);
   if (!r->resumed || !r->grants_given) { RILLE_CO_TRY(r->grants, host::settle_grants(*r->run, r->grants)); }
   r->host->grant(r->grants);
-  engine::RunLimits limits = host::shared_limits(*r->host);
-  limits.spend_micros = r->options.spend_micros;
-  limits.leases_max = r->options.leases_max;
-  r->run->limit(limits);
+  r->money = money_limits(*r);
+  r->run->limit(host::shared_limits(*r->host, r->money));
   RILLE_CO_CHECK(pin(*r));
   if (r->cancel_reason) r->run->cancel(*r->cancel_reason);
   if (r->options.wall_ms > 0) watch_wall(r);
@@ -193,10 +205,11 @@ Result<> check_options(const rille_run_options& o) {
                                     {"output_bytes", o.output_bytes, 0},
                                     {"fibers_max", o.fibers_max, 0},
                                     {"disk_bytes", o.disk_bytes, 0},
-                                    {"spend_micros", o.spend_micros, -1},
-                                    {"leases_max", o.leases_max, -1}})
+                                    {"spend_micros", o.spend_micros, as_granted},
+                                    {"leases_max", o.leases_max, as_granted}})
     if (value < least)
       return make_error(ErrorKind::invalid, fmt::format("{} = {}: expected at least {}", name, value, least));
+  if (o.jit != 0 && o.jit != 1) return make_error(ErrorKind::invalid, fmt::format("jit = {}: expected 0 or 1", o.jit));
   if (o.rules != RILLE_RULES_WORKFLOW && o.rules != RILLE_RULES_OPEN)
     return make_error(ErrorKind::invalid, fmt::format("rules = {}: expected RILLE_RULES_WORKFLOW or RILLE_RULES_OPEN",
                                                       static_cast<int>(o.rules)));
@@ -335,7 +348,9 @@ void rille_run::settle() {
 void rille_run_options_init(rille_run_options* options, size_t struct_size) {
   rille_run_options defaults{};
   defaults.struct_size = std::min(struct_size, sizeof defaults);
-  defaults.spend_micros = defaults.leases_max = -1;
+  // Programs that were built before RILLE_AS_GRANTED keep what they had.
+  const bool older = struct_size < offsetof(rille_run_options, jit) + sizeof defaults.jit;
+  defaults.spend_micros = defaults.leases_max = older ? -1 : RILLE_AS_GRANTED;
   std::memcpy(options, &defaults, defaults.struct_size);
 }
 

@@ -33,6 +33,7 @@ struct Stage {
 host::HostOptions rehearsal_host_options(const std::string& directory, const Rehearsal& what) {
   host::HostOptions o;
   o.rehearsal = what.unknown_calls_end_at_once ? host::Rehearsal::plan : host::Rehearsal::simulate;
+  o.jit = host::Jit::on_request;
   o.grants = what.grants;
   o.script_directory = directory;
   o.open = lua::openers();

@@ -80,6 +80,7 @@ void show_event(App& app, const Value& e) {
 host::HostOptions host_options(Session& s, const std::string& directory, host::Rules rules) {
   host::HostOptions o;
   o.rules = rules;
+  o.jit = host::Jit::on_request;
   o.full_tracebacks = s.app.trace;
   o.grants = s.grants;
   o.memory_limit_bytes = host::default_memory_limit();

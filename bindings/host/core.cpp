@@ -393,7 +393,19 @@ void protect_files(lua_State* L) {
   lua_pop(L, 1);
 }
 
+// Some of LuaJIT's functions are Lua code with loops: table.move(t, 1, 2^53, 2).
+void interpret_tables(lua_State* L) {
+  lua_getglobal(L, "table");
+  lua_pushnil(L);
+  while (lua_next(L, -2)) {
+    if (lua_isfunction(L, -1)) luaJIT_setmode(L, -1, LUAJIT_MODE_FUNC | LUAJIT_MODE_OFF);  // fails for C functions
+    lua_pop(L, 1);
+  }
+  lua_pop(L, 1);
+}
+
 void open_state(lua_State* L, const HostOptions& options) {
+  if (options.jit != Jit::always) interpret_tables(L);
   install_errors(L);
   protect_files(L);
   weak_table(L, "k");

@@ -158,6 +158,8 @@ bool Grants::is_everything() const {
   return read_.all && write_.all && env_.all && network_.all && providers_.all && process_ && kernels_;
 }
 
+bool Grants::rents() const { return providers_.all || !providers_.names.empty(); }
+
 bool Grants::names_home() const {
   return (!read_.all && read_.has(own_folder)) || (!write_.all && write_.has(own_folder));
 }

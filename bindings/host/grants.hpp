@@ -29,6 +29,7 @@ class Grants {
   Value to_value() const;  // parse() reads it
 
   bool is_everything() const;
+  bool rents() const;  // from some provider
   // "rille.home" among the folders is the run's own folder. names_home: whether it occurs.
   bool names_home() const;
   void set_home(const std::string& folder);

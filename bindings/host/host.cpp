@@ -150,7 +150,8 @@ Result<> LuaHost::compile(lua_State* L, std::string_view source, const std::stri
   }
   get_registry(L, &key_env);
   lua_setfenv(L, -2);
-  const bool jit = !options_.limits.timed() && (ours || options_.jit || asks_for_jit(source));
+  const bool on_request = options_.jit == Jit::on_request && (ours || asks_for_jit(source));
+  const bool jit = !options_.limits.timed() && (options_.jit == Jit::always || on_request);
   luaJIT_setmode(L, -1, LUAJIT_MODE_ALLFUNC | (jit ? LUAJIT_MODE_ON : LUAJIT_MODE_OFF));
   if (!ours && chunks_.size() < 10'000) {
     Chunk chunk;

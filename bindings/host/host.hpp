@@ -7,8 +7,7 @@
 // every access to something outside of the Lua state also needs a grant (grants.hpp); options.grants grant everything
 // by default.
 //
-// JIT: the user's code is interpreted, because a hook cannot interrupt compiled code, unless options.jit or a comment
-// `-- rille: jit` in the first lines asks for compilation. Rille's Lua code is always compiled.
+// JIT: a hook cannot interrupt compiled code, so options.jit says what is compiled. Under a limit of time nothing is.
 //
 // Interruption: arm_interrupt() may be called from any thread and from a signal handler. At the next instruction of
 // interpreted Lua the host calls options.on_interrupt (which may cancel the run). If the Run then reports the current
@@ -52,6 +51,9 @@ enum class Rules { workflow, open };
 // In a rehearsal no irreversible effect may happen: the function `sim` of a step runs instead of the step's body. For a
 // step without `sim`, a plan uses nil as the result and a simulation fails.
 enum class Rehearsal { no, simulate, plan };
+// What may be compiled to machine code. never: only the prelude and the flow verbs, whose loops the host ends.
+// on_request: Rille's Lua modules, and the user's chunks with the comment `-- rille: jit` in their first lines.
+enum class Jit { never, on_request, always };
 
 struct HostOptions {
   std::size_t memory_limit_bytes = 0;  // for Lua's memory
@@ -62,7 +64,7 @@ struct HostOptions {
   Allocator allocator;
   Rules rules = Rules::workflow;
   Rehearsal rehearsal = Rehearsal::no;
-  bool jit = false;              // compile the user's code to machine code too
+  Jit jit = Jit::never;
   bool full_tracebacks = false;  // show Rille's Lua frames too (RILLE_TRACE=1)
   Limits limits;
   Grants grants = Grants::everything();

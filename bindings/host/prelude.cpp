@@ -328,7 +328,7 @@ local store = {
 
 local hidden = {
   ffi = "it is available on agents and in the REPL: require \"ffi\"",
-  jit = "begin the script with the comment `-- rille: jit` to compile it",
+  jit = "the comment `-- rille: jit` in the first lines compiles the script, where the host program allows it",
   package = "require finds modules beside the script", getfenv = "", setfenv = "",
   module = "return a table from the module instead",
   newproxy = "", gcinfo = "use collectgarbage(\"count\")",

@@ -32,7 +32,8 @@ class LuaProgram final : public engine::Program {
 }  // namespace
 
 Result<std::unique_ptr<engine::Program>> load_program(Loop& loop, HostOptions options, Interrupter& interrupter,
-                                                      engine::Run& run, const std::string& script) {
+                                                      engine::Run& run, const std::string& script,
+                                                      engine::RunLimits limits) {
   options.rules = Rules::workflow;
   options.script_directory = std::filesystem::path(script).parent_path().string();
   RILLE_TRY(std::unique_ptr<LuaHost> host, LuaHost::create(loop, std::move(options)));
@@ -40,14 +41,13 @@ Result<std::unique_ptr<engine::Program>> load_program(Loop& loop, HostOptions op
   RILLE_CHECK(
       settle_grants(run, host->grants()));  // the child gets the parent's current grants, also when it is resumed
   host->grant(host->grants());
-  run.limit(shared_limits(*host));
+  run.limit(shared_limits(*host, std::move(limits)));
   auto program = std::make_unique<LuaProgram>(std::move(host), interrupter);
   RILLE_CHECK(program->load(script));
   return std::unique_ptr<engine::Program>(std::move(program));
 }
 
-engine::RunLimits shared_limits(const LuaHost& host) {
-  engine::RunLimits limits;
+engine::RunLimits shared_limits(const LuaHost& host, engine::RunLimits limits) {
   limits.may_connect = host.may_connect();
   limits.memory = host.options().memory;
   limits.disk = host.options().disk;

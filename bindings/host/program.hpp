@@ -7,13 +7,14 @@
 namespace rille::host {
 
 // `options` come from the parent's host, and with them the grants, which are stored with the child as well; `require`
-// looks in the script's folder. `interrupter` and `run` must outlive the program. Error `quota`: `interrupter` has no
-// free slot.
+// looks in the script's folder. `limits`: of leases and money. `interrupter` and `run` must outlive the program. Error
+// `quota`: `interrupter` has no free slot.
 Result<std::unique_ptr<engine::Program>> load_program(Loop& loop, HostOptions options, Interrupter& interrupter,
-                                                      engine::Run& run, const std::string& script);
+                                                      engine::Run& run, const std::string& script,
+                                                      engine::RunLimits limits = {});
 
-// Applies the limits in the host's options to its run.
-engine::RunLimits shared_limits(const LuaHost& host);
+// `limits`, and those of the host's options that its run must keep.
+engine::RunLimits shared_limits(const LuaHost& host, engine::RunLimits limits = {});
 
 // Returns the grants recorded in the run's journal. For a new run, records `given` and returns them. A run with all
 // grants has no record and gets all of them again on resume.

@@ -345,7 +345,7 @@ Result<> unship(lua_State* L, const Value& payload) {
     if (!code || luaL_loadbufferx(L, code->data(), code->size(), "call", "b") != 0) return torn;
     get_registry(L, &key_env);
     lua_setfenv(L, -2);
-    luaJIT_setmode(L, -1, LUAJIT_MODE_ALLFUNC | (host.options().jit ? LUAJIT_MODE_ON : LUAJIT_MODE_OFF));
+    luaJIT_setmode(L, -1, LUAJIT_MODE_ALLFUNC | (host.options().jit == Jit::always ? LUAJIT_MODE_ON : LUAJIT_MODE_OFF));
     lua_rawseti(L, list, static_cast<int>(i) + 1);
   }
   // for each cell, the first function and upvalue that use the cell

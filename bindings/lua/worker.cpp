@@ -34,7 +34,7 @@ Async<Value> run_call(Loop& loop, agent::WorkerChannel& channel, const WorkerOpt
       engine::make_ephemeral_run(loop, channel.call_key(), ".", payload["args"], hooks_of(channel));
   host::HostOptions host_options;
   host_options.rules = host::Rules::open;
-  host_options.jit = true;
+  host_options.jit = host::Jit::always;
   host_options.memory_limit_bytes = host::default_memory_limit();
   host_options.full_tracebacks = options.full_tracebacks;
   host_options.script_directory = ".";

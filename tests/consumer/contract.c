@@ -190,9 +190,59 @@ static void test_limits(rille_runtime* rt) {
   ok(rille_run_start(run));
   fails(rt, run, RILLE_QUOTA);
   rille_run_free(run);
+  rille_run_options_init(&options, sizeof options); /* nothing is rented unless the host says how much */
+  CHECK(options.leases_max == RILLE_AS_GRANTED && options.spend_micros == RILLE_AS_GRANTED);
+  options.grants = "{\"providers\": [\"local\"], \"process\": true}";
+  run = prepare(rt, "require('rille').rent('box', { provider = 'local' })", &options);
+  ok(rille_run_start(run));
+  const rille_error* error = fails(rt, run, RILLE_QUOTA);
+  CHECK(strcmp(rille_error_message(error), "the run holds 0 leases, and the host program allows 0") == 0);
+  CHECK(strcmp(rille_error_hint(error), "raise the limit leases_max") == 0);
+  rille_run_free(run);
+  options.leases_max = -3;
+  refused(rille_run_from_source(rt, "x.lua", "", 0, &options, &run), RILLE_INVALID, "leases_max = -3");
   rille_run_options_init(&options, sizeof options);
   options.wall_ms = -1;
   refused(rille_run_from_source(rt, "x.lua", "", 0, &options, &run), RILLE_INVALID, "wall_ms = -1");
+}
+
+/* A run with limits of leases and money starts child runs, which share them. */
+static void test_child_limits(rille_runtime* rt, const char* folder) {
+  static const struct {
+    const char* child;
+    rille_kind kind;
+    const char* words;
+  } cases[] = {
+      {"require('rille').rent('box', { provider = 'local' })", RILLE_QUOTA, "its child runs hold 0 leases"},
+      {"require('rille').budget { limit = 2 }", RILLE_BUDGET, "more than the $1.00"},
+      {"return 7", RILLE_INTERNAL, NULL},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
+    char path[600], source[200];
+    snprintf(path, sizeof path, "%s/limited%zu.lua", folder, i);
+    FILE* file = fopen(path, "w");
+    CHECK(file && fputs(cases[i].child, file) >= 0 && fclose(file) == 0);
+    snprintf(source, sizeof source, "return require('rille').run('limited%zu.lua')", i);
+    snprintf(path, sizeof path, "%s/parent%zu.lua", folder, i);
+    file = fopen(path, "w");
+    CHECK(file && fputs(source, file) >= 0 && fclose(file) == 0);
+    rille_run_options options;
+    rille_run_options_init(&options, sizeof options);
+    options.leases_max = 0, options.spend_micros = 1000000;
+    options.grants = "{\"providers\": [\"local\"], \"process\": true}";
+    rille_run* run = NULL;
+    ok(rille_run_from_file(rt, path, &options, &run));
+    ok(rille_run_start(run));
+    if (cases[i].words) {
+      const rille_error* error = fails(rt, run, cases[i].kind);
+      if (!strstr(rille_error_message(error), cases[i].words)) fprintf(stderr, "%s\n", rille_error_to_json(error));
+      CHECK(strstr(rille_error_message(error), cases[i].words));
+    } else {
+      ok(rille_run_wait(run, -1));
+      CHECK(rille_run_state(run) == RILLE_RUN_DONE && strcmp(rille_run_result(run, NULL), "7") == 0);
+    }
+    rille_run_free(run);
+  }
 }
 
 static void finishes(rille_run* run, const char* result) {
@@ -444,6 +494,7 @@ int main(void) {
   test_two_runtimes(a, b);
   test_errors(a);
   test_limits(a);
+  test_child_limits(a, folder);
   test_grants(a);
   test_interrupts(b);
   test_turns(b);

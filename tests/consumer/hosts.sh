@@ -1,9 +1,10 @@
 #!/bin/sh
-# Installs Rille and builds and runs the example hosts from the install tree alone, and a C++ program that checks
-# rille.hpp. usage: hosts.sh BUILD_FOLDER
+# Installs Rille and builds and runs the five example hosts from the install tree alone, and a C++ program that checks
+# rille.hpp. usage: hosts.sh BUILD_FOLDER PYTHON    (a Python with NumPy)
 set -eu
 build=$(cd "$1" && pwd)
 here=$(cd "$(dirname "$0")" && pwd)
+python=$2
 work=$(mktemp -d)
 server=
 trap '[ -z "$server" ] || kill "$server" 2>/dev/null || true; rm -rf "$work"' EXIT
@@ -34,6 +35,17 @@ expect epoll "script: 3" 'result: {"sum":6}' "the program's own timer went on: y
 cc -std=gnu11 -Wall -Wextra -Werror "$examples/uv.c" $(pkg-config --cflags --libs rille libuv) -o "$work/uv"
 "$work/uv" >"$work/uv.out" 2>&1
 expect uv "the function answered 42" "result: 42"
+# shellcheck disable=SC2046
+cc -std=c11 -Wall -Wextra -Werror "$examples/rules.c" $(pkg-config --cflags --libs rille) -o "$work/rules"
+"$work/rules" >"$work/rules.out" 2>&1
+expect rules "order 2 costs 5" "pixel 1 of 4: 11" "image is free again"
+
+# The package and the library of the install tree, away from the checkout.
+(cd "$work" && env PYTHONPATH="$work/rille/share/rille/python" RILLE_LIBRARY="$library/librille.so" \
+  "$python" -B "$examples/asyncio_host.py") >"$work/asyncio_host.out" 2>&1 ||
+  { cat "$work/asyncio_host.out" >&2; exit 1; }
+expect asyncio_host "['the content of a', 'the content of b']" "[0.  2.5 5.  7.5]" "quota - no more today"
+[ "$(find "$examples" -type f | wc -l)" -eq 5 ] || { echo "an example is not tested here" >&2; exit 1; }
 
 flags="-std=c++17 -Wall -Wextra -Werror -Wshadow"
 for options in "" "-g -fsanitize=address,undefined"; do

@@ -73,6 +73,12 @@ def values(runtime):
     refused("denied", "needs the grant read", lambda: runtime.script(reads, rules="open").f())
     refused("invalid", "there is no grant 'raed'", lambda: runtime.script(reads, grants={"raed": True}))
     check("what is granted", runtime.script(reads, rules="open", grants={"read": ["/dev"]}).f() is True)
+    traces = ("-- rille: jit\nlocal n = 0\n"
+              "require('jit').attach(function(what) if what == 'stop' then n = n + 1 end end, 'trace')\n"
+              "return { f = function() for i = 1, 1e5 do end return n > 0 end }")
+    for allowed in (False, True):
+        script = runtime.script(traces, rules="open", grants={"all": True}, jit=allowed)
+        check(f"machine code with jit={allowed}", script.f() is allowed)
 
 
 def arrays(runtime):

@@ -1,4 +1,5 @@
-/* Rille inside another program: a script that stays loaded, called with values, and memory shared without a copy. */
+/* Rille inside another program: a script that stays loaded, called with values, and memory shared without a copy.
+   cc rules.c $(pkg-config --cflags --libs rille) -o rules */
 #include <rille.h>
 #include <stdio.h>
 #include <string.h>

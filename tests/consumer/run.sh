@@ -89,5 +89,6 @@ for way in cmake/%s_shared cmake/%s_static %s_pkg %s_asan; do
   check "$work/$(printf "$way" rules)" "order 2 costs 5" "pixel 1 of 4: 11" "image is free again"
 done
 check "$work/cmake/hostile_shared" "every hostile script was ended"
+check "$work/cmake/jit_shared" "machine code where the host allows it"
 check "$work/cmake/two_luas_first" "two Luas in one program"
 check "$work/cmake/two_luas_last" "two Luas in one program"

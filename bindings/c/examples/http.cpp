@@ -1,7 +1,9 @@
 // A service that runs its users' scripts: POST /run with a script gives its result as JSON, or its error.
 // Each script has 64 MB, 200 ms without waiting, 2 s in all, no machines and no money; each worker thread has a
-// runtime. c++ -std=c++17 http.cpp $(pkg-config --cflags --libs rille cpp-httplib) -pthread -o http; ./http PORT curl
-// --data 'return 6 * 7' 127.0.0.1:PORT/run
+// runtime.
+//
+//   c++ -std=c++17 http.cpp $(pkg-config --cflags --libs rille cpp-httplib) -pthread -o http && ./http PORT
+//   curl --data 'return 6 * 7' 127.0.0.1:PORT/run
 #include <httplib.h>  // Debian: libcpp-httplib-dev
 
 #include <csignal>
@@ -21,8 +23,8 @@ rille::RunOptions limits(std::string& printed) {
   options.raw.wall_ms = 2000;
   options.raw.output_bytes = 64 << 10;
   options.raw.fibers_max = 100;
-  options.raw.leases_max = -1;
-  options.raw.spend_micros = -1;
+  options.raw.leases_max = 0;
+  options.raw.spend_micros = 0;
   options.print = [&printed](std::string_view text) { printed += text; };
   return options;
 }

@@ -60,7 +60,7 @@ class RunOptions(Structure):
                 ("print", TextFunction), ("progress", TextFunction), ("event", TextFunction), ("payload", c_void_p),
                 ("memory_bytes", c_int64), ("slice_ms", c_int64), ("wall_ms", c_int64), ("spend_micros", c_int64),
                 ("leases_max", c_int64), ("cpu_ms", c_int64), ("output_bytes", c_int64), ("fibers_max", c_int64),
-                ("grants", c_char_p), ("disk_bytes", c_int64)]
+                ("grants", c_char_p), ("disk_bytes", c_int64), ("jit", c_int)]
 
 
 class FunctionSpec(Structure):
@@ -138,8 +138,8 @@ def _open():
     try:
         library = ctypes.CDLL(place)
     except OSError as e:
-        raise ImportError(f"rille: {place} cannot be loaded: {e}\nbuild it (cmake --build build/release --target "
-                          "rille_shared) and name it by RILLE_LIBRARY, or install it where the loader looks") from e
+        raise ImportError(f"rille: {place} cannot be loaded: {e}\nbuild it (./bootstrap build) and name it by "
+                          "RILLE_LIBRARY, or install it where the loader looks") from e
     if not library.rille_abi_check(ABI_VERSION):
         raise ImportError(f"rille: {place} has another ABI than {ABI_VERSION}: install the package of its version")
     for name, (result, arguments) in PROTOTYPES.items():

@@ -84,7 +84,7 @@ class Runtime:
     def run(self, source, name="python", **options):
         """Prepares and starts a run of a script's text. options: args (a dict), grants (a dict of what the script may
         reach; by default nothing), rules ("workflow", "open"), module_folder, print, progress and event (callables),
-        and the limits of rille_run_options."""
+        the limits of rille_run_options, and jit=True, which lets a script ask for machine code that nothing ends."""
         return self._start(lib.rille_run_from_source, name.encode(), source.encode(), len(source.encode()), options)
 
     def run_file(self, path, **options):
@@ -172,6 +172,8 @@ class Runtime:
                 continue
             if name in LIMITS:
                 setattr(raw, name, value)
+            elif name == "jit":
+                raw.jit = bool(value)
             elif name == "args":
                 raw.args_json = json.dumps(value).encode()
             elif name == "grants":
@@ -186,7 +188,7 @@ class Runtime:
                     lambda data, size, _, tell=value, read=read: self._guard(lambda: tell(read(data, size)))))
                 setattr(raw, name, callbacks[-1])
             else:
-                known = ("args", "grants", "rules", "module_folder", "print", "progress", "event") + LIMITS
+                known = ("args", "grants", "rules", "module_folder", "print", "progress", "event", "jit") + LIMITS
                 raise Error("invalid", f"no option {name} = {value!r}", "options are " + ", ".join(known))
         return raw
 

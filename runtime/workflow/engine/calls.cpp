@@ -73,7 +73,7 @@ std::string Calls::call_key(const std::string& lease_id, const std::string& key)
 }
 
 Async<lease::Lease> Calls::rent(std::string key, std::string name, std::string scope, Value options,
-                                std::int64_t leases_max, CancelToken token) {
+                                lease::LeaseLimit most, CancelToken token) {
   connector_->adapt_rent(lease::Manager::lease_id(run_.id(), key), options);
   if (Result<provider::Workload> by = provider::Workload::resolve(home_of(run_.config_.home), options); !by) {
     RILLE_CO_TRY(std::optional<lease::Lease> begun, leases_->find(lease::Manager::lease_id(run_.id(), key)));
@@ -86,7 +86,7 @@ Async<lease::Lease> Calls::rent(std::string key, std::string name, std::string s
   request.scope = std::move(scope);
   request.options = std::move(options);
   request.fence = run_.fence();
-  request.leases_max = leases_max;
+  request.most = std::move(most);
   auto alive = run_.alive_;
   lease::Manager::Event event = [this](const std::string& e, Value data) { run_.event(e, std::move(data)); };
   Result<lease::Lease> made = co_await leases_->acquire(std::move(request), std::move(event), token);

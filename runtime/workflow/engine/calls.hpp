@@ -28,7 +28,7 @@ class Calls {
   Calls(RunImpl& run, lease::Manager* leases, std::shared_ptr<Connector> connector);
   ~Calls();
 
-  Async<lease::Lease> rent(std::string key, std::string name, std::string scope, Value options, std::int64_t leases_max,
+  Async<lease::Lease> rent(std::string key, std::string name, std::string scope, Value options, lease::LeaseLimit most,
                            CancelToken token);
   Async<> release(std::string lease_id);
   Async<> release_run();  // all leases of the run that are not detached

@@ -71,7 +71,7 @@ Async<Value> RunImpl::child(FiberId id, ChildSpec spec, std::string source) {
   if (slot.recorded) co_return std::move(*slot.recorded);
   if (!config_.engine || !config_.hooks.children)
     co_return make_error(ErrorKind::state, "rille.run: this code cannot start other runs",
-                         "start them in the workflow, outside box:call");
+                         "start them in the workflow: not inside box:call, nor in a script that stays loaded");
   record_start(slot);
   spec.id = child;
   std::string path = spec.script;

@@ -146,8 +146,9 @@ Async<LeaseView> RunImpl::rent(FiberId id, std::string name, Value options, std:
     if (const Error* why = cancelled(id)) co_return *why;
   } else {
     record_start(slot);
-    Result<lease::Lease> made = co_await calls_->rent(slot.key, std::move(name), owner(f).name, std::move(options),
-                                                      limits_.leases_max, token(f));
+    lease::LeaseLimit most(limits_.leases_max, limits_.leases_of);
+    Result<lease::Lease> made =
+        co_await calls_->rent(slot.key, std::move(name), owner(f).name, std::move(options), std::move(most), token(f));
     if (made) outcome = Value().set("lease", made->id), alert_budgets();
     else if (const Error* why = cancelled(id)) co_return *why;
     else outcome = made.error();

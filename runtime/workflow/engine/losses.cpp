@@ -160,7 +160,7 @@ Async<> Calls::move_alone(std::string lease_id, std::int64_t generation, std::st
   wanted.generation = generation;
   wanted.options = std::move(options);
   wanted.fence = run_.fence();
-  wanted.leases_max = run_.limits_.leases_max;
+  wanted.most = lease::LeaseLimit(run_.limits_.leases_max, run_.limits_.leases_of);
   lease::Manager::Event event = [this](const std::string& e, Value data) { run_.event(e, std::move(data)); };
   session(lease_id).agent.reset();
   for (int waits = 0;; ++waits) {

@@ -23,7 +23,8 @@ enum class Mode { durable, session, ephemeral };
 struct RunLimits {
   RunLimits() = default;
   std::int64_t spend_micros = -1;  // the highest budget that rille.budget may set
-  std::int64_t leases_max = -1;    // most leases that the run may hold at a time
+  std::int64_t leases_max = -1;    // most leases that may be held at a time
+  std::string leases_of;           // by this run and its child runs; "": by the run itself and its own
   // Called before every connection that staging makes; null: all are allowed.
   std::function<Result<>(const std::string& host, const std::string& port)> may_connect;
   std::shared_ptr<MemoryUse> memory;  // counts results until they are recorded; may be null

@@ -85,7 +85,7 @@ Async<Lease> Manager::acquire(Acquire request, Event event, CancelToken token) {
     moved.id = renting->lease->id;
     moved.generation = renting->lease->generation;
     moved.fence = wanted.fence;
-    moved.leases_max = wanted.leases_max;
+    moved.most = wanted.most;
     RILLE_CO_CHECK(co_await renew(*renting, std::move(moved)));
   }
   if (stand == Stand::unasked) {
@@ -166,8 +166,8 @@ Async<> Manager::plan(Renting& renting) {
   bear_end(*planned);
   const Micros address = provider::address_micros_per_hour(provider, *offer);
   // The JSON texts are made on the journal's thread: here the loop has more work per lease than that thread.
-  store::Journal::Write write = [planned, owner, wish, most = renting.request.leases_max, teardown_ms, address,
-                                 bear_end, until = planned->expires_us](store::Db& db) -> Result<> {
+  store::Journal::Write write = [planned, owner, wish, most = renting.request.most, teardown_ms, address, bear_end,
+                                 until = planned->expires_us](store::Db& db) -> Result<> {
     Lease& l = *planned;
     const std::int64_t before_us = std::exchange(l.expires_us, until);  // the journal may try a write twice
     l.tenures.clear();

@@ -165,19 +165,38 @@ Result<std::vector<Money>> count_home(store::Db& db, std::int64_t now_us) {
   return out;
 }
 
-Result<> reserve(store::Db& db, Lease& lease, const Terms& terms, std::int64_t leases_max, std::int64_t teardown_ms,
+namespace {
+
+// own: what the run of the lease holds, with its child runs.
+Result<> check_leases(store::Db& db, const Lease& lease, const LeaseLimit& most, const Money& own, Count count,
+                      std::int64_t now_us) {
+  if (most.leases < 0) return {};
+  std::int64_t held = own.held;
+  std::string holds = fmt::format("the run holds {}", counted_leases(held));
+  if (!most.run.empty() && most.run != lease.run) {
+    Money all;
+    const Tally family = tally_of_family(most.run);
+    RILLE_CHECK(count == Count::kept ? add_kept(db, all, family, now_us) : add_all(db, all, family, lease.id, now_us));
+    held = all.held;
+    holds = fmt::format("run {} and its child runs hold {}", most.run, counted_leases(held));
+  }
+  if (held < most.leases) return {};
+  return make_error(
+      ErrorKind::quota, fmt::format("{}, and the host program allows {}", holds, most.leases),
+      most.leases > 0 ? "release one first, or raise the limit leases_max" : "raise the limit leases_max");
+}
+
+}  // namespace
+
+Result<> reserve(store::Db& db, Lease& lease, const Terms& terms, const LeaseLimit& most, std::int64_t teardown_ms,
                  std::int64_t now_us, Micros address) {
   const Count count = lease.seen.state.empty() ? Count::kept : Count::anew;  // kept sums cannot exclude one lease
-  RILLE_TRY(std::vector<Money> scopes, count_money(db, lease.run, lease.id, now_us, leases_max >= 0, count));
+  RILLE_TRY(std::vector<Money> scopes, count_money(db, lease.run, lease.id, now_us, most.leases >= 0, count));
   // The cost of the lease's earlier machines counts as spent.
   Micros before = 0;
   for (const Tenure& t : lease.tenures) before += t.cost(now_us);
   for (Money& m : scopes) m.spent += before;
-  if (leases_max >= 0 && scopes[0].held >= leases_max)
-    return make_error(
-        ErrorKind::quota,
-        fmt::format("the run holds {}, and the host program allows {}", counted_leases(scopes[0].held), leases_max),
-        "release one first, or raise the limit leases_max");
+  RILLE_CHECK(check_leases(db, lease, most, scopes[0], count, now_us));
   const Money* tightest = nullptr;
   for (const Money& m : scopes)
     if (m.limit >= 0 && (!tightest || left_of(m) < left_of(*tightest))) tightest = &m;

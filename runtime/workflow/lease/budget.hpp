@@ -22,8 +22,8 @@ Result<std::vector<Money>> count_home(store::Db& db, std::int64_t now_us);
 // Reserves money from now until the lease's expiry plus teardown: the price (or the maximum it may rise to) by the unit
 // and minimum of its billing, its disk (requested or default), and its public address at `address` per hour. Shortens
 // the lease to what the tightest budget can pay. Fails with kind budget when that is shorter than min_ttl, or when a
-// price is unknown (except that of a default disk), and with kind quota when the run already holds leases_max leases.
-Result<> reserve(store::Db& db, Lease& lease, const Terms& terms, std::int64_t leases_max, std::int64_t teardown_ms,
+// price is unknown (except that of a default disk), and with kind quota when no more leases may be held.
+Result<> reserve(store::Db& db, Lease& lease, const Terms& terms, const LeaseLimit& most, std::int64_t teardown_ms,
                  std::int64_t now_us, Micros address = 0);
 
 // Reserves money for the type change in the lease's `change`: the cost so far and until the change is certainly over,

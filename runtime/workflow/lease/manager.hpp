@@ -79,14 +79,22 @@ struct Money {
   std::int64_t held = 0;           // number of leases that are not released
 };
 
+// The most leases that may be held at a time.
+struct LeaseLimit {
+  LeaseLimit() = default;
+  LeaseLimit(std::int64_t most, std::string whose) : leases(most), run(std::move(whose)) {}
+  std::int64_t leases = -1;  // -1: no limit
+  std::string run;           // whose leases count, with those of its child runs; "": of the run that rents
+};
+
 struct Terms;
 
 struct Acquire {
   std::string key;  // the lease's identity inside its run: fiber path/name#n
   std::string name, scope;
-  Value options;                 // the options of rille.rent: provider gpu count spot max_price ttl region ..
-  store::Fence fence;            // the fence of the run that owns the lease
-  std::int64_t leases_max = -1;  // most leases that the run may hold at a time; -1: no limit
+  Value options;       // the options of rille.rent: provider gpu count spot max_price ttl region ..
+  store::Fence fence;  // the fence of the run that owns the lease
+  LeaseLimit most;
 };
 
 struct Replace {
@@ -94,7 +102,7 @@ struct Replace {
   std::int64_t generation = 0;  // generation of the lost machine; if a newer machine is live, nothing is replaced
   Value options;                // options that override those of the rent; null: no change
   store::Fence fence;
-  std::int64_t leases_max = -1;
+  LeaseLimit most;
 };
 
 struct Resize {

@@ -100,7 +100,7 @@ Async<> Manager::renew(Renting& renting, Replace request) {
   again.name = lease->name;
   again.scope = lease->scope;
   again.fence = request.fence;
-  again.leases_max = request.leases_max;
+  again.most = request.most;
   if (lease->state == "released" || lease->state == "intent") {
     if (ever_lived) {  // the region and the offer of the lost machine are tried late
       renting.refused.regions.emplace(lease->provider, lease->request.offer.region);

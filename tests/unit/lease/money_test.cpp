@@ -125,7 +125,7 @@ TEST_CASE("parallel rents reserve their money and their number in the transactio
     a.key = a.name = "box" + std::to_string(i);
     a.options = Value().set("gpu", "cpu").set("ttl", "1h").set("min_ttl", "1h");
     a.fence = store::Fence("r", 1);
-    if (!by_money) a.leases_max = 3;
+    if (!by_money) a.most.leases = 3;
     Manager::Event quiet = [](const std::string&, Value) {};
     loop->spawn([](Manager& m, Acquire want, Manager::Event e, std::vector<Result<Lease>>& out) -> Task<void> {
       auto r = co_await m.acquire(std::move(want), std::move(e), {});

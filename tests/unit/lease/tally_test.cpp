@@ -174,3 +174,26 @@ TEST_CASE("sums of budgets that are kept are what a count would find") {
   CHECK(resized > 5);
   CHECK(unsettled > 2);
 }
+
+TEST_CASE("child runs share the number of leases that the host program allows") {
+  World w;
+  w.run("r");
+  w.run("child");
+  w.sql("UPDATE runs SET parent='r' WHERE id='child'");
+  const auto rent = [&w](const std::string& run, const std::string& name) {
+    Acquire a = w.wanted(run, name);
+    a.most = LeaseLimit(2, "r");
+    return w.rent(std::move(a)).value();
+  };
+  REQUIRE(rent("r", "one").ok());
+  REQUIRE(rent("child", "two").ok());
+  for (const auto& [run, holder] :
+       {std::pair("r", "the run holds"), std::pair("child", "run r and its child runs hold")}) {
+    const Result<Lease> refused = rent(run, "three");
+    REQUIRE_FALSE(refused.ok());
+    CHECK(refused.error().kind == ErrorKind::quota);
+    CHECK(refused.error().message == std::string(holder) + " 2 leases, and the host program allows 2");
+  }
+  REQUIRE(w.release(Manager::lease_id("child", "main/two#1"))->ok());
+  CHECK(rent("child", "four").ok());
+}
