@@ -37,7 +37,6 @@ class State {
   lua_State* lua() const { return L_; }
   std::size_t bytes_used() const { return used_; }
   std::size_t bytes_limit() const { return limit_; }
-  bool limit_hit() const { return limit_hit_; }
   Error memory_error() const;      // an error of kind `memory` that names the limit
   std::function<bool()> relieve;   // called when the limit is reached; returns whether it freed memory outside of Lua
   void* owner = nullptr;           // the LuaHost that owns this State

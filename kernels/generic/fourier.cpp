@@ -55,7 +55,7 @@ using Key = std::tuple<int, int, int, int, int>;  // kind, sign, dimensions, two
 template <class T>
 using Plans = std::map<Key, typename Fftw<T>::Plan>;
 
-struct Cache : LaneState::Prepared {
+struct PlanCache : LaneState::Prepared {
   static constexpr std::size_t limit = 256;  // when the cache has this many plans, all are dropped
   Plans<float> single;
   Plans<double> wide;
@@ -69,7 +69,7 @@ struct Cache : LaneState::Prepared {
     for (auto& [key, plan] : plans<T>()) Fftw<T>::destroy(plan);
     plans<T>().clear();
   }
-  ~Cache() override {
+  ~PlanCache() override {
     drop<float>();
     drop<double>();
   }
@@ -91,12 +91,12 @@ struct Task {
 template <class T>
 typename Fftw<T>::Plan plan_of(const Call& c, const Task& t, T* scratch) {
   auto*& slot = c.lane->prepared(LaneState::Library::fourier);
-  if (!slot) slot = new Cache;
-  auto& cache = static_cast<Cache&>(*slot);
+  if (!slot) slot = new PlanCache;
+  auto& cache = static_cast<PlanCache&>(*slot);
   auto& plans = cache.template plans<T>();
   const Key key{t.kind, t.sign, t.dimensions, t.sizes[0], t.sizes[1]};
   if (const auto found = plans.find(key); found != plans.end()) return found->second;
-  if (plans.size() >= Cache::limit) cache.template drop<T>();
+  if (plans.size() >= PlanCache::limit) cache.template drop<T>();
   const int* n = t.dimensions == 1 ? t.sizes + 1 : t.sizes;
   auto* complex = reinterpret_cast<typename Fftw<T>::Complex*>(scratch);
   auto* other = reinterpret_cast<typename Fftw<T>::Complex*>(scratch + 2 * t.real + 2);

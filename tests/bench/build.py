@@ -2,16 +2,22 @@
 """What the build costs: processor seconds per folder, the dearest units and headers, without any compiler cache.
 
     tests/bench/build.py [rille|all] [--jobs 2] [--headers] [--keep]
+    tests/bench/build.py --touch FILE [--folder build/release]
 
 Configures the tree afresh in a folder of its own, as `./bootstrap run` (rille) or `./bootstrap test` (all) would, and
 builds the target, with this file as the compilers' launcher. Each figure also stands as a multiple of a trivial unit
 (a main() behind <string>), compiled in the same run: machines differ by half, those multiples hardly. --headers
 compiles each widely included header alone and tells its seconds times the units that read it. --keep leaves the build
 folder (build/measured) for a look.
+
+--touch does none of this: it marks a .cpp as changed, builds rille again in a build folder that is up to date, and
+prints the time and the processor seconds that compiling and linking took.
 """
 import argparse
 import collections
+import os
 import pathlib
+import re
 import resource
 import shutil
 import statistics
@@ -96,6 +102,33 @@ def headers(trivial):
     table("the dearest headers: seconds alone, times readers", sorted(rows, key=lambda r: -r[1])[:10], trivial)
 
 
+def rebuild(folder, jobs):
+    """The build of rille in this folder: (seconds, processor seconds, commands that ran)."""
+    start, before = time.time(), cpu_seconds()
+    said = subprocess.run(["cmake", "--build", folder, "--target", "rille", "-j", jobs], stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True)
+    if said.returncode:
+        sys.exit(f"{said.stdout[-3000:]}\nthe build of {folder} failed")
+    steps = re.findall(r"^\[(\d+)/\d+\]", said.stdout, re.M)
+    return time.time() - start, cpu_seconds() - before, int(steps[-1]) if steps else 0
+
+
+def touch(name, folder, jobs):
+    """Prints what one changed file costs. ccache, where the folder uses it, must not answer: it would, unchanged."""
+    file = pathlib.Path(name).resolve()
+    if not file.is_file() or file.suffix != ".cpp":
+        sys.exit(f"--touch {name}: not a .cpp file")
+    if not (folder / "CMakeCache.txt").is_file():
+        sys.exit(f"--touch: {folder} is no build folder: ./bootstrap build makes it")
+    os.environ["CCACHE_DISABLE"] = "1"
+    rebuild(folder, jobs)   # so that only this file is new
+    file.touch()
+    wall, used, steps = rebuild(folder, jobs)
+    if not steps:
+        sys.exit(f"--touch {name}: rille is not made of it")
+    print(f"{os.path.relpath(file, ROOT)}: {wall:.1f} s, {used:.1f} processor seconds, {steps} commands, {jobs} jobs")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("target", nargs="?", default="rille")
@@ -103,7 +136,11 @@ def main():
     parser.add_argument("--headers", action="store_true")
     parser.add_argument("--keep", action="store_true")
     parser.add_argument("--define", action="append", default=[], metavar="NAME=VALUE", help="for cmake")
+    parser.add_argument("--touch", metavar="FILE")
+    parser.add_argument("--folder", type=pathlib.Path, default=ROOT / "build" / "release", help="for --touch")
     a = parser.parse_args()
+    if a.touch:
+        return touch(a.touch, a.folder, a.jobs)
     defines = LOCAL.get(a.target, []) + a.define
     shutil.rmtree(BUILD, ignore_errors=True)
     BUILD.mkdir(parents=True)

@@ -17,6 +17,18 @@ def met(missing):
     sys.exit(1)
 
 
+def own_mounts():
+    """Runs this program again where it may mount a disk that only it sees: in a mount namespace of its own, for a plain
+    user in a user namespace."""
+    if os.environ.get("RILLE_OWN_MOUNTS"):
+        return
+    way = ["unshare", "--mount"] if os.getuid() == 0 else ["unshare", "--user", "--map-root-user", "--mount"]
+    made = subprocess.run([*way, "mount", "-t", "tmpfs", "none", "/mnt"], capture_output=True, text=True)
+    if made.returncode == 0:
+        os.execvpe(way[0], [*way, sys.executable, "-B", *sys.argv], dict(os.environ, RILLE_OWN_MOUNTS="1"))
+    met(lambda: f"a mount namespace needs root: sudo ./bootstrap test ({made.stderr.strip()})")
+
+
 def no_network():
     """Why no network of one's own can be made; "" if it can."""
     if not shutil.which("ip"):

@@ -51,6 +51,7 @@ void check_runs(rille::Runtime& runtime, std::thread& worker) {
   run.on_done([&ended] { ended = true; });
   CHECK(run.to_end() == "3" && printed == "hello, moon\n" && run.state() == RILLE_RUN_DONE && ended);
   CHECK(runtime.runs_json(5).find(run.id()) != std::string::npos);
+  CHECK(runtime.leases_json() == "[]" && runtime.leases_json(true) == "[]");
 
   CHECK(refused([&] { runtime.run("bad", "return {"); }).kind() == RILLE_INVALID);
   rille::RunOptions open;

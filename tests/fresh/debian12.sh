@@ -5,7 +5,8 @@
 #   --keep      leave the root in place and say where
 #   --in ROOT   go on in a root that --keep has left, with the newest commit
 # Needs root, mmdebstrap, and this machine's own /etc/apt to reach a mirror.
-# What is tested is the last commit of this checkout, as a clone. Exits with bootstrap's exit code.
+# What is tested is the last commit of this checkout, as a clone. Exits with bootstrap's exit code. After `cuda`,
+# `rille doctor` must show images for the architectures among the arguments: else exit code 1.
 # shellcheck disable=SC2016,SC2317  # quoted scripts for other shells; a function for trap
 set -eu
 
@@ -38,7 +39,7 @@ command -v unshare >/dev/null || fail "unshare: apt-get install util-linux"
 checkout=$(cd "$(dirname "$0")/../.." && pwd)
 say() { echo "fresh: $*"; }
 
-# The mirrors and the settings of apt are this machine's, so that proxies and snapshots hold here too.
+# The mirrors and the settings of apt and pip are this machine's, so that proxies and snapshots hold here too.
 make_root() {
   say "making a minimal Debian 12 in $root"
   packages="git"
@@ -57,7 +58,8 @@ make_root() {
   rm -f "$root.apt" "$root.log"
   [ -n "$made" ] || fail "mmdebstrap could not make the root"
   cp /etc/apt/apt.conf.d/* "$root/etc/apt/apt.conf.d/"
-  for file in resolv.conf hosts; do [ ! -e "/etc/$file" ] || cp -L "/etc/$file" "$root/etc/$file"; done
+  for file in resolv.conf hosts pip.conf; do [ ! -e "/etc/$file" ] || cp -L "/etc/$file" "$root/etc/$file"; done
+  [ ! -f "${PIP_CERT:-}" ] || install -D -m 644 "$PIP_CERT" "$root$(realpath -s "$PIP_CERT")"
   if [ "$user" != root ]; then
     chroot "$root" /usr/sbin/useradd -m -s /bin/sh "$user"
     echo "$user ALL=(ALL) NOPASSWD: ALL" >"$root/etc/sudoers.d/$user"
@@ -92,11 +94,30 @@ ROOT=$root RUN_AS=$user RUN_HOME=$home unshare --mount --pid --fork --kill-child
   mount -t proc proc "$ROOT/proc"
   mount --rbind /dev "$ROOT/dev"
   mount -t tmpfs tmpfs "$ROOT/tmp"
-  proxies=$(env | grep -iE "^(http|https|no)_proxy=" || true)
+  proxies=$(env | grep -E "^(PIP_(CERT|INDEX_URL|DEFAULT_TIMEOUT)|(http|https|no|HTTP|HTTPS|NO)_(proxy|PROXY))=" ||
+    true)
   # A login that has just been made: few variables, no sbin in PATH.
   # Not exec: a change of user would undo --kill-child.
   chroot --userspec="$RUN_AS:" "$ROOT" /usr/bin/env -i HOME="$RUN_HOME" USER="$RUN_AS" LC_ALL=C.UTF-8 \
     PATH=/usr/local/bin:/usr/bin:/bin $proxies \
-    sh -c "cd ~/rille && exec ./bootstrap \"\$@\"" sh "$@"' sh "$@" || code=$?
+    sh -c "cd ~/rille && ./bootstrap \"\$@\" && { build/release/rille doctor >build/doctor.log 2>&1 || true; }" \
+    sh "$@"' sh "$@" || code=$?
+
+# Whether `rille doctor` shows images of the CUDA part for each architecture among the arguments of `cuda`.
+has_images() {
+  part=$(grep '^CUDA part' "$root$home/rille/build/doctor.log" || true)
+  say "${part:-rille doctor shows no CUDA part}"
+  images=${part#*images for }
+  images=", ${images%% and PTX*},"
+  case $part in *"images for "*) ;; *) return 1 ;; esac
+  for architecture in "$@"; do
+    case $architecture in [0-9]*) ;; *) continue ;; esac
+    case $images in *", sm_$architecture,"*) ;; *) return 1 ;; esac
+  done
+}
+if [ "$1" = cuda ] && [ "$code" -eq 0 ]; then
+  shift
+  has_images "$@" || code=1
+fi
 say "exit code $code after $((($(date +%s) - start) / 60)) min $((($(date +%s) - start) % 60)) s"
 exit "$code"

@@ -5,6 +5,7 @@ CLANG_FORMAT names another program. Versions differ in small things: the tree is
 """
 
 import os
+import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -13,6 +14,7 @@ from pathlib import Path
 FOLDERS = ("kernels", "runtime", "bindings", "tests")
 SUFFIXES = {".c", ".cpp", ".h", ".hpp", ".cu"}
 FORMAT = os.environ.get("CLANG_FORMAT", "clang-format")
+MISSING = f"missing: {FORMAT}: apt-get install clang-format, or name version 14 of it in CLANG_FORMAT"
 
 
 def files_of(root):
@@ -33,6 +35,9 @@ def main():
     names = [a for a in sys.argv[1:] if not a.startswith("--")]
     root = Path(names[0] if names else Path(__file__).resolve().parents[2]).resolve()
     files = files_of(root)
+    if not shutil.which(FORMAT):
+        print(MISSING)
+        return 1
     parts = [files[i:i + 50] for i in range(0, len(files), 50)]
     with ThreadPoolExecutor() as pool:
         wrong = [f for part in pool.map(lambda p: differing(root, p), parts) for f in part]

@@ -7,6 +7,7 @@ Without FILE: the .cpp files that differ from REF (HEAD), and those in no commit
 
 import argparse
 import os
+import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -41,6 +42,9 @@ def main():
     parser.add_argument("files", nargs="*")
     arguments = parser.parse_args()
     files = arguments.files or changed(arguments.since)
+    if not shutil.which(TIDY):
+        print(f"missing: {TIDY}: apt-get install clang-tidy, or name it in CLANG_TIDY")
+        return 1
     failed = 0
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         for name, code, text in pool.map(lint, files):

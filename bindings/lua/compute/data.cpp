@@ -226,7 +226,7 @@ Result<int> bytes_restore(lua_State* L) {
 }
 
 // Turns text into a [1, n] tensor of u8, for prompts.
-Result<int> encode(lua_State* L) {
+Result<int> encode_bytes(lua_State* L) {
   std::string_view text = check_text(L, 1, "text");
   Dims shape;
   shape.push(1);
@@ -246,7 +246,7 @@ void add_data_natives(lua_State* L) {
                     {"bytes_info", bind<bytes_info>},
                     {"bytes_state", bind<bytes_state>},
                     {"bytes_restore", bind<bytes_restore>},
-                    {"encode", bind<encode>}});
+                    {"encode", bind<encode_bytes>}});
   set_async(L, "tokenize", bind<tokenize>);
 }
 

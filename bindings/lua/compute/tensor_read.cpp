@@ -38,14 +38,14 @@ Error late(Error e, const Graph& graph) {
   return e;
 }
 
-void finish(const std::shared_ptr<Reading>& r) {  // runs on the loop thread
+void finish_reading(const std::shared_ptr<Reading>& r) {  // runs on the loop thread
   r->state->set_modes(r->modes);
   if (r->error) return r->done.fail(late(*r->error, *r->state->graph));
   Completion::Push push = [r](lua_State* L) { return r->push(L, std::move(r->values)); };
   r->done.finish(push);
 }
 
-void start(const std::shared_ptr<Reading>& r);
+void start_reading(const std::shared_ptr<Reading>& r);
 
 // Stores the values of tensor `i`; runs on the worker thread of the tensor's graph.
 void arrived(const std::shared_ptr<Reading>& r, std::size_t i, Result<HostData> data) {
@@ -61,14 +61,14 @@ void arrived(const std::shared_ptr<Reading>& r, std::size_t i, Result<HostData> 
     if (r->error && r->error->kind == ErrorKind::memory && !r->again) {
       r->again = true;
       lua_gc(*main, LUA_GCCOLLECT, 0);
-      return start(r);
+      return start_reading(r);
     }
     r->tensors.clear();
-    finish(r);
+    finish_reading(r);
   });
 }
 
-void start(const std::shared_ptr<Reading>& r) {  // runs on the loop thread
+void start_reading(const std::shared_ptr<Reading>& r) {  // runs on the loop thread
   r->left = r->tensors.size();
   r->values.assign(r->tensors.size(), {});
   r->error.reset();
@@ -164,7 +164,7 @@ int totable(lua_State* L) {
   });
 }
 
-int bytes(lua_State* L) {
+int tensor_bytes(lua_State* L) {
   return await_values(L, {check_self(L, "bytes", 1).detach()}, [](lua_State* l, std::vector<HostData> v) {
     push(l, std::string_view(reinterpret_cast<const char*>(v[0].bytes.data()), v[0].bytes.size()));
     return 1;
@@ -258,8 +258,8 @@ int await_reading(lua_State* L, const std::shared_ptr<Reading>& r) {
   r->state = &state;
   r->loop = &LuaHost::of(L).loop();
   r->modes = state.modes();
-  if (r->tensors.empty()) finish(r);
-  else start(r);
+  if (r->tensors.empty()) finish_reading(r);
+  else start_reading(r);
   state.set_modes({});  // other fibers run while this one is suspended, and they need the default modes
   return end_await(L);
 }
@@ -274,8 +274,11 @@ int await_values(lua_State* L, std::vector<Tensor> tensors, PushValues push) {
 }
 
 std::vector<Function> read_methods() {
-  return {
-      {"item", bind<item>}, {"totable", bind<totable>}, {"bytes", bind<bytes>}, {"text", bind<text>}, {"to", bind<to>}};
+  return {{"item", bind<item>},
+          {"totable", bind<totable>},
+          {"bytes", bind<tensor_bytes>},
+          {"text", bind<text>},
+          {"to", bind<to>}};
 }
 
 void set_async_methods(lua_State* L) {

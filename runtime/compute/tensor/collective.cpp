@@ -68,7 +68,7 @@ Operation operation_on(Kind kind, const std::vector<Tensor>& tensors) {
   return op;
 }
 
-Result<void> check_operand(const Ranks& ranks, Kind kind, const Tensor& t) {
+Result<void> check_rank_operand(const Ranks& ranks, Kind kind, const Tensor& t) {
   const char* const verb = collective::name_of(kind);
   if (!t) return make_error(ErrorKind::invalid, fmt::format("{}: an empty tensor handle", verb));
   if (!ranks->takes(*t.device())) {
@@ -83,7 +83,7 @@ Result<void> check_operand(const Ranks& ranks, Kind kind, const Tensor& t) {
 
 // Returns `t` without history, to be written. Error state: gradients are recorded and `t` is a computed tensor.
 Result<Tensor> target(const Ranks& ranks, Kind kind, const Tensor& t) {
-  RILLE_CHECK(check_operand(ranks, kind, t));
+  RILLE_CHECK(check_rank_operand(ranks, kind, t));
   if (t.graph().grad_enabled() && t.requires_grad() && !t.is_leaf()) {
     return make_error(ErrorKind::state,
                       fmt::format("{}: {}{} would be overwritten, but gradients flow through it",
@@ -154,7 +154,7 @@ Result<Tensor> resized(const Tensor& t, std::int64_t first) {
 }
 
 Result<void> check_first(const Ranks& ranks, Kind kind, const Tensor& t) {
-  RILLE_CHECK(check_operand(ranks, kind, t));
+  RILLE_CHECK(check_rank_operand(ranks, kind, t));
   if (t.rank() > 0) return success();
   return make_error(
       ErrorKind::invalid,
@@ -207,7 +207,7 @@ Result<Tensor> reduce_scatter(const Ranks& ranks, const Tensor& t, collective::R
 }
 
 Result<void> send_to(const Ranks& ranks, const Tensor& t, int to) {
-  RILLE_CHECK(check_operand(ranks, Kind::send, t));
+  RILLE_CHECK(check_rank_operand(ranks, Kind::send, t));
   NoGrad guard(t.graph());
   RILLE_TRY(const auto mine, contiguous(t.detach()));
   Operation op = operation_on(Kind::send, {mine});
@@ -224,7 +224,7 @@ Result<void> receive_(const Ranks& ranks, const Tensor& t, int from) {
 }
 
 Result<void> sendrecv_(const Ranks& ranks, const Tensor& t, int to, const Tensor& into, int from) {
-  RILLE_CHECK(check_operand(ranks, Kind::sendrecv, t));
+  RILLE_CHECK(check_rank_operand(ranks, Kind::sendrecv, t));
   RILLE_TRY(const auto own, target(ranks, Kind::sendrecv, into));
   NoGrad guard(t.graph());
   const bool shared = t.impl()->storage == own.impl()->storage;

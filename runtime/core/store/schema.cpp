@@ -186,6 +186,34 @@ CREATE TABLE inbox (
 // Format 1 may still change before its release, so each file stores this fingerprint of the SQL text that created it.
 std::int64_t fingerprint() { return std::stoll(sha256_hex(format_1).substr(0, 7), nullptr, 16); }
 
+// What has changed since files with these fingerprints, oldest first: a file gets its own change and all later ones.
+// A change of format_1 adds a row with the fingerprint of the text before it; tests/golden keeps a file of each.
+struct Change {
+  std::int64_t since;
+  const char* sql;
+};
+constexpr Change changes[] = {
+    {0x2153988, "ALTER TABLE runs ADD COLUMN host_modules TEXT NOT NULL DEFAULT ''"},  // until 2026-11-27
+};
+
+std::string marks() {
+  return fmt::format("PRAGMA user_version={}; PRAGMA application_id={}", journal_format, fingerprint());
+}
+
+Result<> bring_up_to_date(Db& db, const std::string& path) {
+  std::int64_t made_with = 0;
+  RILLE_CHECK(db.query("PRAGMA application_id", {}, [&](const Row& row) { made_with = row.integer(0); }));
+  if (made_with == fingerprint()) return success();
+  bool known = false;
+  for (const Change& change : changes) {
+    known = known || change.since == made_with;
+    if (known) RILLE_CHECK(db.script(change.sql));
+  }
+  if (known) return db.script(marks().c_str());
+  return make_error(ErrorKind::config, fmt::format("'{}' was written by another development version of Rille", path),
+                    "use that version, or another RILLE_HOME; `rille gc` there finds rented machines by their tags");
+}
+
 }  // namespace
 
 Result<> migrate(Db& db, const std::string& path) {
@@ -199,14 +227,9 @@ Result<> migrate(Db& db, const std::string& path) {
         "use the newer Rille that wrote it, or another RILLE_HOME");
   if (r && format == 0) {
     r = db.script(format_1);
-    std::string marks = fmt::format("PRAGMA user_version={}; PRAGMA application_id={}", journal_format, fingerprint());
-    if (r) r = db.script(marks.c_str());
+    if (r) r = db.script(marks().c_str());
   } else if (r) {
-    std::int64_t made_with = 0;
-    r = db.query("PRAGMA application_id", {}, [&](const Row& row) { made_with = row.integer(0); });
-    if (r && made_with != fingerprint())
-      r = make_error(ErrorKind::config, fmt::format("'{}' was written by another development version of Rille", path),
-                     "use that version, or another RILLE_HOME; `rille gc` there finds rented machines by their tags");
+    r = bring_up_to_date(db, path);
   }
   if (!r) {
     (void)db.run("ROLLBACK");

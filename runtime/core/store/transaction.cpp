@@ -255,7 +255,7 @@ Result<Value> Transaction::row(sqlite3_stmt* statement) {
 }
 
 // The approximate memory of a row: its tree of names and values.
-static std::int64_t bytes_of(const Value& row) {
+static std::int64_t row_memory_bytes(const Value& row) {
   constexpr std::int64_t row_bytes = 64, column_bytes = 128;
   std::int64_t bytes = row_bytes;
   for (const auto& [name, value] : *row.as_object()) {
@@ -271,7 +271,7 @@ Result<> Transaction::step_all(sqlite3_stmt* statement, Value::Array* rows) {
   for (std::int64_t asked = 0; (rc = sqlite3_step(statement)) == SQLITE_ROW;) {
     if (!rows) continue;
     RILLE_TRY(Value found, row(statement));
-    rows_bytes_ += bytes_of(found);
+    rows_bytes_ += row_memory_bytes(found);
     rows->push_back(std::move(found));
     if (rows_bytes_ - asked < ask_after_bytes) continue;
     asked = rows_bytes_;

@@ -24,7 +24,7 @@ Result<> check_run_id(const std::string& id) {
 }
 
 // Whether the process with this id has ended. `pid`: the text of the lock file.
-static bool is_gone(const char* pid) {
+static bool process_has_ended(const char* pid) {
   int number = std::atoi(pid);
   return number > 0 && kill(number, 0) != 0 && errno == ESRCH;
 }
@@ -57,7 +57,7 @@ Result<RunLock> RunLock::take(const std::string& folder, const std::string& run)
   // Retry, because the lock may be held only for an instant: RunLock::held takes a shared lock, and a child process
   // that a killed runner has just forked holds the lock until its exec.
   char text[32] = {};
-  for (int i = 0; i < 4 || (i < 1000 && is_gone(text)); ++i) {
+  for (int i = 0; i < 4 || (i < 1000 && process_has_ended(text)); ++i) {
     if (flock(lock.fd_, LOCK_EX | LOCK_NB) == 0) {
       std::string pid = std::to_string(getpid());
       (void)!ftruncate(lock.fd_, 0);

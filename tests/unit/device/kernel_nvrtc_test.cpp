@@ -1,4 +1,5 @@
-// The sample kernels for GPUs: compiled by NVRTC where there is one, from the sources that run on the CPU.
+// The sample kernels for GPUs: compiled by the real NVRTC, from the sources that run on the CPU. No GPU is needed. The
+// test unit.device.nvrtc runs these cases, with the NVRTC of tests/requirements-nvrtc.txt without a toolkit.
 #include <catch2/catch.hpp>
 #include <filesystem>
 
@@ -10,12 +11,6 @@
 namespace rille::device {
 
 namespace {
-
-bool missing() {
-  if (why_no_nvrtc().empty()) return false;
-  WARN("skipped: " << why_no_nvrtc());
-  return true;
-}
 
 Result<Cubin> compile(std::string_view text, const std::string& name, const std::string& arch,
                       KernelOptions options = {}) {
@@ -33,8 +28,8 @@ std::string types(const Cubin& c) {
 
 }  // namespace
 
-TEST_CASE("the samples become cubins for every architecture", "[unit][kernel]") {
-  if (missing()) return;
+TEST_CASE("the samples become cubins for every architecture", "[.nvrtc]") {
+  REQUIRE(why_no_nvrtc() == "");
   struct {
     const char* text;
     const char* name;
@@ -57,8 +52,8 @@ TEST_CASE("the samples become cubins for every architecture", "[unit][kernel]") 
   }
 }
 
-TEST_CASE("half types, headers and cooperative groups compile for GPUs as for the CPU", "[unit][kernel]") {
-  if (missing()) return;
+TEST_CASE("half types, headers and cooperative groups compile for GPUs as for the CPU", "[.nvrtc]") {
+  REQUIRE(why_no_nvrtc() == "");
   auto c = compile(R"(
     #include <cuda_fp16.h>
     #include <cuda_bf16.h>
@@ -79,8 +74,8 @@ TEST_CASE("half types, headers and cooperative groups compile for GPUs as for th
   CHECK(types(*c) == "const __half*, __nv_bfloat16*, float4, unsigned int, const float2*");
 }
 
-TEST_CASE("a cubin is kept on disk, and compiled anew when the file is torn", "[unit][kernel]") {
-  if (missing()) return;
+TEST_CASE("a cubin is kept on disk, and compiled anew when the file is torn", "[.nvrtc]") {
+  REQUIRE(why_no_nvrtc() == "");
   const auto cache = WorkDirectory::create(std::filesystem::temp_directory_path().string());
   REQUIRE(cache.ok());
   KernelOptions options;
@@ -103,8 +98,8 @@ TEST_CASE("a cubin is kept on disk, and compiled anew when the file is torn", "[
   CHECK_FALSE(anew->cached);
 }
 
-TEST_CASE("NVRTC's errors name the script's line", "[unit][kernel]") {
-  if (missing()) return;
+TEST_CASE("NVRTC's errors name the script's line", "[.nvrtc]") {
+  REQUIRE(why_no_nvrtc() == "");
   KernelOptions options;
   options.file = "train.lua";
   options.line = 20;
@@ -126,8 +121,8 @@ TEST_CASE("NVRTC's errors name the script's line", "[unit][kernel]") {
   CHECK(unknown.message.find("cannot compile for sm_9000") != std::string::npos);
 }
 
-TEST_CASE("NVRTC gives the parameter types of extern C kernels", "[unit][kernel]") {
-  if (missing()) return;
+TEST_CASE("NVRTC gives the parameter types of extern C kernels", "[.nvrtc]") {
+  REQUIRE(why_no_nvrtc() == "");
   const auto are = [](const char* text, const char* wanted, KernelOptions options = {}) {
     const auto c = compile(text, options.name, "sm_80", options);
     if (!c) FAIL(c.error().summary());
@@ -173,8 +168,8 @@ TEST_CASE("NVRTC gives the parameter types of extern C kernels", "[unit][kernel]
         "kernel:1: kernel f: the meaning of the type real* is not known in the parameter real* y");
 }
 
-TEST_CASE("structures by value have the compiler's size", "[unit][kernel]") {
-  if (missing()) return;
+TEST_CASE("structures by value have the compiler's size", "[.nvrtc]") {
+  REQUIRE(why_no_nvrtc() == "");
   const auto sizes = [](const std::string& text, const std::string& name) {
     const auto c = compile(text, name, "sm_80");
     if (!c) FAIL(c.error().summary());
@@ -194,8 +189,8 @@ TEST_CASE("structures by value have the compiler's size", "[unit][kernel]") {
   CHECK(c->parameters[0].constant == 0);  // what it points to is written
 }
 
-TEST_CASE("constants are found through NVRTC, and not in comments", "[unit][kernel]") {
-  if (missing()) return;
+TEST_CASE("constants are found through NVRTC, and not in comments", "[.nvrtc]") {
+  REQUIRE(why_no_nvrtc() == "");
   const auto cache = WorkDirectory::create(std::filesystem::temp_directory_path().string());
   REQUIRE(cache.ok());
   KernelOptions options;

@@ -1,5 +1,5 @@
 // Words of CUDA C++ that sources take for granted: through the CPU's shim, and each by NVRTC to a cubin, with the
-// toolkit's headers and without them.
+// toolkit's headers and without them. unit.device.nvrtc runs what needs NVRTC.
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <cstring>
@@ -10,12 +10,6 @@
 namespace rille::device {
 
 namespace {
-
-bool no_nvrtc() {
-  if (why_no_nvrtc().empty()) return false;
-  WARN("skipped: " << why_no_nvrtc());
-  return true;
-}
 
 struct NoHeaders {
   NoHeaders() { ::setenv("RILLE_CUDA_WITHOUT", "headers", 1); }
@@ -157,8 +151,8 @@ TEST_CASE("memset and memcpy are looked at in checked mode", "[unit][kernel]") {
   CHECK(x == std::vector<float>(4, 0.0f));
 }
 
-TEST_CASE("words that sources take for granted become cubins, each by itself", "[unit][kernel]") {
-  if (no_nvrtc()) return;
+TEST_CASE("words that sources take for granted become cubins, each by itself", "[.nvrtc]") {
+  REQUIRE(why_no_nvrtc() == "");
   for (const auto& w : words) {
     const std::string text = kernel_of(std::string("float f = -1; ") + w.text + " out[threadIdx.x] = f; ", front);
     auto c = cubin(text, "sm_90");
@@ -167,8 +161,8 @@ TEST_CASE("words that sources take for granted become cubins, each by itself", "
   }
 }
 
-TEST_CASE("without the toolkit's headers half types are Rille's own", "[unit][kernel]") {
-  if (no_nvrtc()) return;
+TEST_CASE("without the toolkit's headers half types are Rille's own", "[.nvrtc]") {
+  REQUIRE(why_no_nvrtc() == "");
   const NoHeaders hidden;
   std::string body;
   for (const auto& w : words) body += std::string("{ float f = -1; ") + w.text + " out[threadIdx.x] += f; }\n";
@@ -192,8 +186,8 @@ TEST_CASE("without the toolkit's headers half types are Rille's own", "[unit][ke
   CHECK(describe(c->parameters[1]) == "__nv_bfloat16*");
 }
 
-TEST_CASE("a source that has the words itself is taken as it is, and lines stay right", "[unit][kernel]") {
-  if (no_nvrtc()) return;
+TEST_CASE("a source that has the words itself is taken as it is, and lines stay right", "[.nvrtc]") {
+  REQUIRE(why_no_nvrtc() == "");
   CHECK(cubin("typedef unsigned long uint64_t;\n__global__ void k(uint64_t* x) { x[0] = 1; }", "sm_90").ok());
   CHECK(cubin("#include <stdint.h>\n#include <math.h>\n#define M_PI 3.14f\n#define min(a, b) ((a) < (b) ? (a) : (b))\n"
               "__global__ void k(uint64_t* x) { x[0] = min(M_PI, 4); }",
