@@ -31,7 +31,6 @@ RunImpl::RunImpl(Loop& loop, RunConfig config, store::Journal* journal, lease::M
 }
 
 RunImpl::~RunImpl() {
-  *alive_ = false;
   for (auto& [id, s] : scopes_) s->interrupt = {};
 }
 
