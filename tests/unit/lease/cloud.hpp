@@ -55,6 +55,7 @@ struct Cloud {
   std::string currency = "USD";
   bool spot = false;
   std::string rdma;        // of its offers
+  std::string large_gpu;   // the GPU of the type `large`; "": none
   Micros told_price = -1;  // by each machine, of now; -1: it tells none
   std::int64_t disk_bytes_max = 0;
   Micros disk_micros_per_gb_hour = 0;
@@ -140,6 +141,7 @@ class CloudProvider final : public provider::Provider, public provider::Addresse
       o.currency = cloud_.currency;
       o.spot = cloud_.spot;
       o.rdma = cloud_.rdma;
+      if (!out.empty() && !cloud_.large_gpu.empty()) o.gpu = cloud_.large_gpu, o.gpu_count = 1;
       o.disk_bytes_max = cloud_.disk_bytes_max;
       o.disk_micros_per_gb_hour = cloud_.disk_micros_per_gb_hour;
       out.push_back(o);
