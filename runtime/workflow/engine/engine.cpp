@@ -468,7 +468,7 @@ Async<lease::ReapReport> Engine::reap(ReapSpec spec) {
     }
   }
   // Release machines before sending alerts, because machines cost money.
-  RILLE_CO_TRY(lease::ReapReport report, co_await leases_->reap(std::move(request)));
+  RILLE_CO_TRY(lease::ReapReport report, co_await leases_->reaper().reap(std::move(request)));
   if (alerts_) RILLE_CO_CHECK(co_await alerts_->deliver());
   co_return report;
 }

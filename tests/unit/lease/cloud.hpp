@@ -9,7 +9,8 @@
 #include <random>
 
 #include "runtime/core/base/send_by.hpp"
-#include "runtime/workflow/lease/manager.hpp"
+#include "runtime/core/base/units.hpp"
+#include "runtime/workflow/lease/reaper.hpp"
 #include "runtime/workflow/provider/addressed.hpp"
 #include "runtime/workflow/provider/left_over.hpp"
 #include "runtime/workflow/provider/lifetime.hpp"
@@ -402,7 +403,7 @@ struct World {
     request.alive = alive;
     request.in_background = in_background;
     if (!now.empty()) request.now.insert(std::move(now));
-    return drive(manager->reap(std::move(request)));
+    return drive(manager->reaper().reap(std::move(request)));
   }
   Lease row(const std::string& id) { return manager->find(id).value().value(); }
   int billable() const { return cloud.billable(clock.us); }
