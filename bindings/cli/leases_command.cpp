@@ -7,7 +7,6 @@
 #include "bindings/cli/command.hpp"
 #include "bindings/cli/fit.hpp"
 #include "runtime/core/base/time.hpp"
-#include "runtime/core/base/units.hpp"
 #include "runtime/workflow/provider/left_over.hpp"
 
 namespace rille::cli {

@@ -13,6 +13,7 @@
 #include <sstream>
 #include <tuple>
 
+#include "runtime/core/base/did_you_mean.hpp"
 #include "runtime/core/base/id.hpp"
 #include "runtime/core/base/places.hpp"
 #include "runtime/core/base/run_state.hpp"

@@ -5,7 +5,6 @@
 #include <set>
 
 #include "runtime/core/base/time.hpp"
-#include "runtime/core/base/units.hpp"
 #include "runtime/core/store/audit.hpp"
 #include "runtime/workflow/lease/ending.hpp"
 #include "runtime/workflow/lease/owner.hpp"

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "runtime/core/base/did_you_mean.hpp"
 #include "runtime/core/base/units.hpp"
 #include "runtime/workflow/lease/budget.hpp"
 #include "runtime/workflow/lease/refused.hpp"

@@ -1,5 +1,6 @@
 // A lease's machine becomes another type: what is in the journal, what it costs, and what becomes of it when the
 // process dies at any place.
+#include "runtime/core/base/units.hpp"
 #include "tests/unit/lease/cloud.hpp"
 
 using namespace rille;
