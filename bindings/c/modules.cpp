@@ -9,7 +9,7 @@
 #include "bindings/host/codec.hpp"
 #include "bindings/host/open.hpp"
 #include "bindings/host/stdlib_table.hpp"
-#include "runtime/core/base/units.hpp"
+#include "runtime/core/base/did_you_mean.hpp"
 #include "runtime/workflow/engine/run.hpp"
 
 namespace rille::capi {

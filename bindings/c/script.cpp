@@ -5,6 +5,7 @@
 
 #include "bindings/host/keys.hpp"
 #include "bindings/host/open.hpp"
+#include "runtime/core/base/did_you_mean.hpp"
 #include "runtime/workflow/engine/run.hpp"
 
 namespace rille::capi {

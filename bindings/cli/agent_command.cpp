@@ -9,7 +9,6 @@
 #include "bindings/lua/worker.hpp"
 #include "runtime/core/base/build_id.hpp"
 #include "runtime/core/base/time.hpp"
-#include "runtime/core/base/units.hpp"
 #include "runtime/core/store/instance_dir.hpp"
 #include "runtime/workflow/agent/daemon.hpp"
 

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include "bindings/cli/command.hpp"
-#include "runtime/core/base/units.hpp"
 #include "runtime/core/store/audit.hpp"
 
 namespace rille::cli {

@@ -7,7 +7,6 @@
 #include "bindings/cli/command.hpp"
 #include "bindings/cli/fit.hpp"
 #include "runtime/core/base/time.hpp"
-#include "runtime/core/base/units.hpp"
 #include "runtime/workflow/provider/left_over.hpp"
 
 namespace rille::cli {
@@ -111,7 +110,7 @@ std::string remarks(const lease::Survey& survey) {
 }
 
 Exit all_providers(App& app) {
-  auto survey = run_blocking(*app.loop, app.engine->leases().survey({}));
+  auto survey = run_blocking(*app.loop, app.engine->leases().reaper().survey({}));
   if (!survey) return fail(app, survey.error());
   const std::int64_t now_us = app.loop->clock().wall_us();
   bool orphans = false;
@@ -165,7 +164,7 @@ Exit LeasesCommand::run(App& app) {
   std::vector<std::vector<std::string>> rows{
       {"LEASE", "NAME", "STATE", "PROVIDER", "MACHINE", "PER HOUR", "SPENT", "ENDS IN", "ENDED BY", "RUN"}};
   for (const auto& l : *leases) {
-    Result<std::int64_t> ends = app.engine->leases().ends_us(l);
+    Result<std::int64_t> ends = app.engine->leases().reaper().ends_us(l);
     const bool announced = l.state == "live" && l.taken_us > now, over = l.state == "released";
     rows.push_back({l.id, l.name,
                     announced                    ? "preempting"

@@ -11,7 +11,6 @@
 #include "bindings/cli/runs.hpp"
 #include "bindings/cli/timeline.hpp"
 #include "runtime/core/base/time.hpp"
-#include "runtime/core/base/units.hpp"
 
 namespace rille::cli {
 

@@ -5,7 +5,6 @@
 
 #include "bindings/cli/offers.hpp"
 #include "runtime/core/base/time.hpp"
-#include "runtime/core/base/units.hpp"
 #include "runtime/workflow/provider/catalogue/measured.hpp"
 
 namespace rille::cli {

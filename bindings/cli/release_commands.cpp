@@ -3,8 +3,8 @@
 
 #include "bindings/cli/command.hpp"
 #include "bindings/cli/runs.hpp"
+#include "runtime/core/base/did_you_mean.hpp"
 #include "runtime/core/base/time.hpp"
-#include "runtime/core/base/units.hpp"
 
 namespace rille::cli {
 

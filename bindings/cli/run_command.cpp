@@ -14,8 +14,8 @@
 #include "bindings/host/open.hpp"
 #include "bindings/host/program.hpp"
 #include "bindings/lua/open.hpp"
+#include "runtime/core/base/did_you_mean.hpp"
 #include "runtime/core/base/time.hpp"
-#include "runtime/core/base/units.hpp"
 #include "runtime/workflow/engine/remove.hpp"
 
 namespace rille::cli {

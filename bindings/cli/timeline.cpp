@@ -6,8 +6,8 @@
 #include <cmath>
 
 #include "bindings/cli/terminal.hpp"
+#include "runtime/core/base/money.hpp"
 #include "runtime/core/base/time.hpp"
-#include "runtime/core/base/units.hpp"
 
 namespace rille::cli {
 

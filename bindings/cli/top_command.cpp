@@ -5,7 +5,6 @@
 
 #include "bindings/cli/command.hpp"
 #include "runtime/core/base/time.hpp"
-#include "runtime/core/base/units.hpp"
 #include "runtime/core/telemetry/telemetry.hpp"
 
 namespace rille::cli {

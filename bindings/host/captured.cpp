@@ -8,7 +8,6 @@
 
 #include "bindings/host/errors.hpp"
 #include "bindings/host/keys.hpp"
-#include "runtime/core/base/units.hpp"
 
 namespace rille::host {
 

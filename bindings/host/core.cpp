@@ -12,6 +12,7 @@
 #include "bindings/host/pattern.hpp"
 #include "bindings/host/prelude.hpp"
 #include "bindings/host/stdlib_table.hpp"
+#include "runtime/core/base/did_you_mean.hpp"
 #include "runtime/core/base/units.hpp"
 
 namespace rille::host {

@@ -7,7 +7,7 @@
 #include <filesystem>
 
 #include "bindings/host/real_path.hpp"
-#include "runtime/core/base/units.hpp"
+#include "runtime/core/base/did_you_mean.hpp"
 #include "runtime/core/net/server.hpp"
 
 namespace rille::host {

@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "runtime/core/base/time.hpp"
-#include "runtime/core/base/units.hpp"
 
 namespace rille::host {
 

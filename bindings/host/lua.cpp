@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "bindings/host/errors.hpp"
+#include "runtime/core/base/did_you_mean.hpp"
 #include "runtime/core/base/time.hpp"
-#include "runtime/core/base/units.hpp"
 
 namespace rille::host {
 

@@ -8,7 +8,7 @@
 #include "bindings/host/errors.hpp"
 #include "bindings/host/object_class.hpp"
 #include "bindings/host/state.hpp"
-#include "runtime/core/base/units.hpp"
+#include "runtime/core/base/did_you_mean.hpp"
 
 namespace rille::host {
 

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "runtime/core/base/units.hpp"
+#include "runtime/core/base/did_you_mean.hpp"
 
 namespace rille::cli {
 

@@ -5,7 +5,7 @@
 
 #include "bindings/lua/compute/snapshot.hpp"
 #include "bindings/lua/compute/tensor_files.hpp"
-#include "runtime/core/base/units.hpp"
+#include "runtime/core/base/did_you_mean.hpp"
 
 namespace rille::lua {
 

@@ -13,7 +13,6 @@
 #include "bindings/lua/compute/stream.hpp"
 #include "bindings/lua/compute/tensor_check.hpp"
 #include "runtime/compute/tensor/owner.hpp"
-#include "runtime/core/base/units.hpp"
 
 namespace rille::lua {
 

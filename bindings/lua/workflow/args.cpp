@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "bindings/lua/workflow/verb.hpp"
-#include "runtime/core/base/units.hpp"
+#include "runtime/core/base/did_you_mean.hpp"
 
 namespace rille::lua {
 

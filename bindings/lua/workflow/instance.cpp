@@ -3,7 +3,6 @@
 
 #include "bindings/host/ship.hpp"
 #include "bindings/lua/workflow/verb.hpp"
-#include "runtime/core/base/units.hpp"
 #include "runtime/workflow/transfer/stage.hpp"
 
 namespace rille::lua {

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "runtime/core/base/time.hpp"
-#include "runtime/core/base/units.hpp"
 
 namespace rille {
 

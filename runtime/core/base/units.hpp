@@ -1,11 +1,11 @@
-// Sizes and money. Money is counted in integer micro-dollars; the ledger never uses floating point.
+// Reads and formats sizes and money.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <vector>
 
+#include "runtime/core/base/money.hpp"
 #include "runtime/core/base/result.hpp"
 
 namespace rille {
@@ -14,7 +14,6 @@ namespace rille {
 Result<std::int64_t> parse_size_bytes(std::string_view text);
 std::string format_size_bytes(std::int64_t bytes);  // such as "1.2 MB"
 
-using Micros = std::int64_t;  // micro-dollars
 // rounded to the nearest micro-dollar; error `invalid` for nan, inf, |x| > 9e12
 Result<Micros> micros_from_dollars(double dollars);
 std::string format_dollars(Micros micros);  // such as "$1.50", "$0.0312"; two to six decimals
@@ -22,9 +21,5 @@ std::string format_dollars(Micros micros);  // such as "$1.50", "$0.0312"; two t
 std::string format_money(Micros micros, std::string_view currency);
 // Cost of `ms` milliseconds at a price per hour, rounded up to the next micro-dollar.
 Micros cost_micros(Micros price_micros_per_hour, std::int64_t ms);
-
-// The candidate with the fewest edits from `word` (Damerau-Levenshtein distance, at most a third of the word's length);
-// "" if none is that near.
-std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates);
 
 }  // namespace rille

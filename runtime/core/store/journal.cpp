@@ -36,7 +36,6 @@ Journal::Journal(Loop& loop, std::shared_ptr<Db> writer, std::shared_ptr<Db> rea
 Journal::~Journal() {
   if (!threaded_) {
     write_inline();
-    *alive_ = false;
     return;
   }
   {
@@ -47,19 +46,19 @@ Journal::~Journal() {
   thread_.join();
   reader_.reset();
   writer_->shrink_log(log_bytes_kept);
-  *alive_ = false;  // tells completions still queued on the loop that the journal is gone
 }
 
 // Calls turn_over() once at the end of the loop's turn; also if the loop drops the posted callback.
 struct Journal::Turn {
-  explicit Turn(Journal& j) : journal(j), alive(j.alive_) {}
+  explicit Turn(Journal& j) : journal(j), life(j.life_.watch()) {}
   Turn(const Turn&) = delete;
   ~Turn() { over(); }
   void over() {
-    if (auto a = std::exchange(alive, nullptr); a && *a) journal.turn_over();
+    if (!std::exchange(called, true) && life.alive()) journal.turn_over();
   }
   Journal& journal;
-  std::shared_ptr<std::atomic<bool>> alive;
+  Lifetime::Watch life;
+  bool called = false;
 };
 
 struct Journal::Closure final : Queued {
@@ -310,14 +309,13 @@ void Journal::report(Batch batch) {
   }
   if (answers == 0) return;
   auto shared = std::make_shared<Batch>(std::move(batch));
-  auto answer = [shared, alive = alive_] {
-    if (!*alive) return;
+  auto answer = life_.guard([shared] {
     for (auto& row : *shared) {
       if (!row->urgent_) continue;
       Queued& r = *row;
       r.written(std::move(row), std::move(r.result_));
     }
-  };
+  });
   if (!threaded_) return loop_.post(std::move(answer));
   loop_.post_from_thread([answers, answer = std::move(answer), &loop = loop_] {
     for (std::size_t i = 0; i < answers; ++i) loop.arrived();

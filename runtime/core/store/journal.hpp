@@ -18,6 +18,7 @@
 #include <thread>
 #include <vector>
 
+#include "runtime/core/loop/lifetime.hpp"
 #include "runtime/core/loop/loop.hpp"
 #include "runtime/core/store/apart.hpp"
 #include "runtime/core/store/sqlite.hpp"
@@ -103,7 +104,6 @@ class Journal {
   void report(Batch batch);
 
   Loop& loop_;
-  std::shared_ptr<std::atomic<bool>> alive_ = std::make_shared<std::atomic<bool>>(true);
   std::shared_ptr<Db> writer_, reader_;
   Gate gate_;  // null except in journals of in_memory()
   std::unique_ptr<Timer> lazily_;
@@ -122,6 +122,7 @@ class Journal {
   Apart apart_;                         // used by the writer thread only
   const Fence* checked_ = nullptr;      // writer thread only: the fence that the open transaction has checked
   std::thread thread_;
+  Lifetime life_;  // last: ends first; completions still queued on the loop then do nothing
 };
 
 }  // namespace rille::store

@@ -23,11 +23,10 @@ void Journal::push_inline(std::unique_ptr<Queued> row) {
   if (!urgent) {
     if (!lazily_) lazily_ = std::make_unique<Timer>(loop_, lazy_ms, [this] { write_inline(); });
   } else if (!std::exchange(turn_posted_, true)) {
-    loop_.post([this, alive = alive_] {
-      if (!*alive) return;
+    loop_.post(life_.guard([this] {
       turn_posted_ = false;
       write_inline();
-    });
+    }));
   }
 }
 

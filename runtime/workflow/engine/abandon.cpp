@@ -40,7 +40,7 @@ Async<> Engine::abandon(std::string id, lease::Manager::Event event) {
     if (!trouble) break;
   }
   if (trouble) co_return *trouble;
-  RILLE_CO_CHECK(co_await leases_->sweep(row.id, event));
+  RILLE_CO_CHECK(co_await leases_->reaper().sweep(row.id, event));
   store::Journal::Write end = [run = row.id, now = loop_.clock().wall_us()](store::Db& db) {
     return db.run("UPDATE runs SET state='cancelled', updated_us=?, ended_us=? WHERE id=?", {now, now, run});
   };

@@ -136,11 +136,8 @@ void RunImpl::watch(std::uint64_t entry) {
   std::int64_t left = it == steps_.end() ? -1 : look_at(it->second);
   if (left < 0) return;
   // Posted to the loop: the running timer must not destroy itself.
-  it->second.limit = std::make_unique<Timer>(loop_, left, [this, entry, alive = alive_] {
-    loop_.post([this, entry, alive] {
-      if (*alive) watch(entry);
-    });
-  });
+  it->second.limit =
+      std::make_unique<Timer>(loop_, left, [this, entry] { loop_.post(life_.guard([this, entry] { watch(entry); })); });
 }
 
 // Returns why the body was cancelled, if it timed out.
@@ -229,9 +226,7 @@ Async<> RunImpl::hold(FiberRecord& f) {
 
 // A paused run begins no operation. It is suspended once the last step body has ended and its outcome is queued.
 void RunImpl::suspend_when_calm() {
-  loop_.post([this, alive = alive_] {
-    if (*alive) suspend_now();
-  });
+  loop_.post(life_.guard([this] { suspend_now(); }));
 }
 
 void RunImpl::suspend_now() {
@@ -241,13 +236,11 @@ void RunImpl::suspend_now() {
       [run = config_.id, at = now_us()](store::Db& db) {
         return db.run("UPDATE runs SET state='suspended', updated_us=?, pid=0 WHERE id=?", {at, run});
       },
-      fence_,
-      [this, alive = alive_](Result<> written) {
-        if (!*alive) return;
+      fence_, life_.guard([this](const Result<>& written) {
         // If the state `suspended` cannot be written, the next process treats the run as one whose process died.
         if (!written) paused_ = of_journal(written.error()) ? unrecorded(written.error()) : written.error();
         if (ended_) ended_->set(true);
-      });
+      }));
 }
 
 void RunImpl::watch_deadline() {
@@ -260,11 +253,8 @@ void RunImpl::watch_deadline() {
     return cancel(with_code(std::move(why), "run_deadline"));
   }
   std::int64_t look_ms = std::min(deadline_->left_ms(), look_at_wall_ms);
-  deadline_timer_ = std::make_unique<Timer>(loop_, look_ms, [this, alive = alive_] {
-    loop_.post([this, alive] {
-      if (*alive) watch_deadline();
-    });
-  });
+  deadline_timer_ =
+      std::make_unique<Timer>(loop_, look_ms, [this] { loop_.post(life_.guard([this] { watch_deadline(); })); });
 }
 
 std::int64_t RunImpl::look_at_clock() {

@@ -128,8 +128,8 @@ void RunImpl::alert_budgets() {
     }
     return {};
   };
-  journal_->commit_then(std::move(take), nullptr, [this, due, alive = alive_](Result<> taken) {
-    if (!*alive || !taken) return;
+  auto deliver = [this, due](const Result<>& taken) {
+    if (!taken) return;
     for (const Alert& told : *due)
       event("warning", Value()
                            .set("what", "budget")
@@ -137,7 +137,8 @@ void RunImpl::alert_budgets() {
                            .set("message", told.body.text("message")));
     Alerts* alerts = config_.engine ? config_.engine->alerts() : nullptr;
     if (alerts && !due->empty()) alerts->deliver_soon();
-  });
+  };
+  journal_->commit_then(std::move(take), nullptr, life_.guard(std::move(deliver)));
 }
 
 }  // namespace rille::engine

@@ -87,10 +87,10 @@ Async<lease::Lease> Calls::rent(std::string key, std::string name, std::string s
   request.options = std::move(options);
   request.fence = run_.fence();
   request.most = std::move(most);
-  auto alive = run_.alive_;
+  const auto life = run_.life_.watch();
   lease::Manager::Event event = [this](const std::string& e, Value data) { run_.event(e, std::move(data)); };
   Result<lease::Lease> made = co_await leases_->acquire(std::move(request), std::move(event), token);
-  if (made && *alive) session(made->id).in_term().orphan_ms = made->request.orphan_after_ms;
+  if (made && life.alive()) session(made->id).in_term().orphan_ms = made->request.orphan_after_ms;
   co_return made;
 }
 
@@ -99,9 +99,9 @@ Async<> Calls::release(std::string lease_id) {
   session.agent.reset();
   session.unwanted.clear();
   lease::Manager::Event event = [this](const std::string& e, Value data) { run_.event(e, std::move(data)); };
-  auto alive = run_.alive_;
+  const auto life = run_.life_.watch();
   const Result<> released = co_await leases_->release(lease_id, std::move(event), run_.fence());
-  if (*alive && released && session.term) session.term.reset(), keep_time();
+  if (life.alive() && released && session.term) session.term.reset(), keep_time();
   co_return released;
 }
 
@@ -164,13 +164,13 @@ std::int64_t Calls::restart_delay_ms(const std::string& agent_key, int attempt, 
 
 Async<Value> Calls::call(std::string lease_id, std::string key, CallSpec spec, Postponed postponed, CancelToken token,
                          std::int64_t& ran_on) {
-  auto alive = run_.alive_;
+  const auto life = run_.life_.watch();
   use(lease_id, 1);
   CancelSource working(token);
   const auto in_time = bound(lease_id, working);
   Result<Value> result =
       co_await run_call(lease_id, key, std::move(spec), std::move(postponed), working.token(), ran_on);
-  if (!*alive) co_return result;
+  if (life.ended()) co_return result;
   session(lease_id).working.erase(call_key(lease_id, key));
   use(lease_id, -1);
   // The agent ends the call, so that it does not outlive the scope that started it.
@@ -404,25 +404,25 @@ void Calls::forget(const std::string& lease_id, const std::string& key, std::str
 }
 
 Task<void> Calls::tell_until_told(std::string lease_id) {
-  auto alive = run_.alive_;
+  const auto life = run_.life_.watch();
   LeaseSession& session = this->session(lease_id);
   for (int tries = 0; !session.unwanted.empty() && tries < reconnects_max; ++tries) {
     auto agent = co_await known_client(lease_id, closed_.token());  // a new connection also sends the keys to forget
-    if (!*alive) co_return;
+    if (life.ended()) co_return;
     if (!agent) break;  // the machine is gone or unreachable: the next connection sends the keys
     Result<> told = co_await tell_unwanted(lease_id, *agent);
-    if (!*alive) co_return;
+    if (life.ended()) co_return;
     if (told) continue;
     session.agent.reset();  // the agent could not be told: treat the connection as broken and make a new one
     told = co_await sleep_for(run_.loop(), std::min<std::int64_t>(20LL << std::min(tries, 8), 5'000), closed_.token());
-    if (!*alive) co_return;
+    if (life.ended()) co_return;
   }
   session.telling = false;
 }
 
 Async<> Calls::tell_unwanted(std::string lease_id, std::shared_ptr<agent::AgentClient> agent) {
   constexpr std::size_t keys_max = 1000;  // call keys in one request to the agent
-  auto alive = run_.alive_;
+  const auto life = run_.life_.watch();
   auto& unwanted = session(lease_id).unwanted;
   while (!unwanted.empty() && !agent->broken()) {
     std::vector<std::string> keys;
@@ -430,7 +430,7 @@ Async<> Calls::tell_unwanted(std::string lease_id, std::shared_ptr<agent::AgentC
     for (auto call = unwanted.begin(); call != unwanted.end() && keys.size() < keys_max; ++call)
       if (call->second == reason) keys.push_back(call->first);
     Result<> told = co_await agent->forget(keys, reason);
-    if (!*alive) co_return success();
+    if (life.ended()) co_return success();
     if (!told && told.error().kind == ErrorKind::network) co_return told;
     // Any answer, even an error, is final for these keys.
     for (const std::string& key : keys) unwanted.erase(key);

@@ -297,14 +297,14 @@ Async<Value> RunImpl::complete(Slot slot, Result<Value> outcome, store::Journal:
       RILLE_CHECK(write_completed(db, *row));
       return extra(db);
     };
-  journal_->commit_then(std::move(write), fence_, [this, durable, seq = row.seq, alive = alive_](Result<> r) {
-    if (!*alive) return;
+  auto wake = [this, durable, seq = row.seq](Result<> r) {
     auto shared = std::make_shared<Result<>>(std::move(r));
     scheduler_.deliver([this, durable, seq, shared] {
       if (*shared) delivered_ = seq;
       durable.fire(std::move(*shared));
     });
-  });
+  };
+  journal_->commit_then(std::move(write), fence_, life_.guard(std::move(wake)));
   // If the fiber is cancelled while the outcome is written, it unwinds at once, as it does on replay (wait_turn).
   auto registration = token(*slot.fiber).on_cancel([durable](const Error& why) { durable.set(why); });
   Result<> written = co_await durable;

@@ -13,6 +13,7 @@
 #include <sstream>
 #include <tuple>
 
+#include "runtime/core/base/did_you_mean.hpp"
 #include "runtime/core/base/id.hpp"
 #include "runtime/core/base/places.hpp"
 #include "runtime/core/base/run_state.hpp"
@@ -468,7 +469,7 @@ Async<lease::ReapReport> Engine::reap(ReapSpec spec) {
     }
   }
   // Release machines before sending alerts, because machines cost money.
-  RILLE_CO_TRY(lease::ReapReport report, co_await leases_->reap(std::move(request)));
+  RILLE_CO_TRY(lease::ReapReport report, co_await leases_->reaper().reap(std::move(request)));
   if (alerts_) RILLE_CO_CHECK(co_await alerts_->deliver());
   co_return report;
 }

@@ -12,7 +12,7 @@
 #include "runtime/core/store/journal.hpp"
 #include "runtime/workflow/engine/alerts.hpp"
 #include "runtime/workflow/engine/run.hpp"
-#include "runtime/workflow/lease/manager.hpp"
+#include "runtime/workflow/lease/reaper.hpp"
 #include "runtime/workflow/provider/provider.hpp"
 
 namespace rille::engine {

@@ -76,15 +76,15 @@ void Calls::look_around() {
 // Connects to the lease's machine, so that the machine does not end itself as an orphan. The next check retries a
 // failure.
 Task<void> Calls::meet(std::string lease_id) {
-  auto alive = run_.alive_;
+  const auto life = run_.life_.watch();
   auto agent = co_await known_client(lease_id, closed_.token());
-  if (!*alive) co_return;
+  if (life.ended()) co_return;
   if (LeaseSession& session = this->session(lease_id); session.term) session.term->meeting = false;
 }
 
 // Ends the lease at its ttl. The lease's calls are cancelled first, and do not wait for the machine's end.
 Task<void> Calls::end_in_time(std::string lease_id) {
-  auto alive = run_.alive_;
+  const auto life = run_.life_.watch();
   const CancelToken closed = closed_.token();
   for (int attempt = 0;; ++attempt) {
     Result<std::optional<lease::Lease>> row = leases_->find(lease_id);
@@ -106,13 +106,13 @@ Task<void> Calls::end_in_time(std::string lease_id) {
     Result<> ended;
     if (row) ended = co_await release(lease_id);
     else ended = row.error();
-    if (!*alive || ended) co_return;
+    if (life.ended() || ended) co_return;
     if (attempt == 0)
       run_.event("warning", Value()
                                 .set("what", "a lease whose ttl is over could not be released; it is tried again")
                                 .set("message", ended.error().message));
     Result<> slept = co_await sleep_for(run_.loop(), again_ms(attempt), closed);
-    if (!slept || !*alive) co_return;
+    if (!slept || life.ended()) co_return;
   }
 }
 

@@ -279,17 +279,17 @@ void RunImpl::finish_fiber(FiberId id) {
 // A fiber that failed with a journal error must not end: the run would fail and release the machines that a resume
 // needs. The run is suspended instead.
 Task<void> RunImpl::finish_unrecorded(FiberId id) {
-  auto alive = alive_;
+  const auto life = life_.watch();
   std::shared_ptr<FiberRecord> f = fibers_.at(id);
   Result<> lost = co_await not_recorded(f, f->result.error());
-  if (!*alive) co_return;
+  if (life.ended()) co_return;
   f->result = lost.error();
   co_await finish_scopes(id);
 }
 
 // Settles and releases the scopes of the fiber that the guest left open.
 Task<void> RunImpl::finish_scopes(FiberId id) {
-  auto alive = alive_;
+  const auto life = life_.watch();
   std::shared_ptr<FiberRecord> record = fibers_.at(id);
   FiberRecord& f = *record;
   ScopeRecord* root = f.root;
@@ -298,16 +298,16 @@ Task<void> RunImpl::finish_scopes(FiberId id) {
     ScopeId inner = f.scope->id;
     (void)co_await scope_settle(id, inner, make_error(ErrorKind::cancelled, "the fiber has ended"));
     (void)co_await scope_release(id, inner, {});
-    if (!*alive) co_return;
+    if (life.ended()) co_return;
     scope_leave(id, inner);
   }
   std::optional<Error> failure;
   if (!f.result) failure = f.result.error();
   Result<> settled = co_await scope_settle(id, root->id, failure);
-  if (!*alive) co_return;
+  if (life.ended()) co_return;
   if (!settled && f.result) f.result = settled.error();
   Result<> released = co_await scope_release(id, root->id, {});
-  if (!*alive) co_return;
+  if (life.ended()) co_return;
   if (!released && f.result && id != 1) f.result = released.error();
   end_fiber(id);
 }

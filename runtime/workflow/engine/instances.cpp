@@ -1,7 +1,6 @@
 // The durable operations on instances: each is first looked up in the record (admit), and recorded when it is done.
 #include <fmt/format.h>
 
-#include "runtime/core/base/units.hpp"
 #include "runtime/workflow/engine/calls.hpp"
 #include "runtime/workflow/engine/connector.hpp"
 #include "runtime/workflow/engine/entries.hpp"

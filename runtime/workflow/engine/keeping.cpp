@@ -20,7 +20,7 @@ std::string Calls::folder_of(const std::string& name, const std::string& key) {
 }
 
 Task<void> Calls::keep(std::shared_ptr<Keeper> keeper, std::shared_ptr<agent::AgentClient> agent, CancelToken token) {
-  auto alive = run_.alive_;
+  const auto life = run_.life_.watch();
   keeper->busy = true;
   while (keeper->latest.integer("step", -1) > keeper->kept_step && !agent->broken()) {
     Value published = keeper->latest;
@@ -31,7 +31,7 @@ Task<void> Calls::keep(std::shared_ptr<Keeper> keeper, std::shared_ptr<agent::Ag
     const std::string name = fmt::format("step-{:08}", published.integer("step"));
     std::filesystem::path to = folder / name, part = to.string() + ".part";
     auto moved = co_await agent->get(from, part.string() + "/", nullptr, token, disk_room());
-    if (!*alive) co_return;
+    if (life.ended()) co_return;
     std::error_code ec;
     if (moved) {
       std::filesystem::remove_all(to, ec);

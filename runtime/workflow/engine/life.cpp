@@ -11,7 +11,7 @@
 #include "runtime/workflow/engine/engine.hpp"
 #include "runtime/workflow/engine/measuring.hpp"
 #include "runtime/workflow/engine/run_impl.hpp"
-#include "runtime/workflow/lease/manager.hpp"
+#include "runtime/workflow/lease/reaper.hpp"
 
 namespace rille::engine {
 
@@ -31,7 +31,6 @@ RunImpl::RunImpl(Loop& loop, RunConfig config, store::Journal* journal, lease::M
 }
 
 RunImpl::~RunImpl() {
-  *alive_ = false;
   for (auto& [id, s] : scopes_) s->interrupt = {};
 }
 
@@ -155,7 +154,7 @@ Async<Value> RunImpl::settle_run(Result<Value> result) {
     Result<> left;
     if (config_.engine) left = co_await config_.engine->abandon_children(config_.id, false, tell);
     if (!left && released) released = std::move(left), state = "cleanup";
-    const Result<> swept = co_await leases_->sweep(config_.id, std::move(tell));
+    const Result<> swept = co_await leases_->reaper().sweep(config_.id, std::move(tell));
     if (!swept)
       event("warning", Value().set("what", "the last look for machines").set("message", swept.error().message));
   }

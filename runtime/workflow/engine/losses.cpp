@@ -144,10 +144,10 @@ void Calls::leave(const std::string& lease_id) {
 
 Async<> Calls::move_on(std::string lease_id, std::int64_t generation, std::string why, Value options,
                        CancelToken token) {
-  auto alive = run_.alive_;
+  const auto life = run_.life_.watch();
   RILLE_CO_CHECK(co_await enter(lease_id, LeaseSession::Phase::moving, token));
   Result<> moved = co_await move_alone(lease_id, generation, std::move(why), std::move(options), token);
-  if (*alive) leave(lease_id);
+  if (life.alive()) leave(lease_id);
   co_return moved;
 }
 
@@ -238,10 +238,10 @@ Async<> Calls::set_up(std::string lease_id, std::int64_t generation, std::shared
                       CancelToken token) {
   RILLE_CO_TRY(std::vector<Setup> owed, owed_setups(lease_id, generation));
   if (owed.empty() && session(lease_id).phase == LeaseSession::Phase::steady) co_return success();
-  auto alive = run_.alive_;
+  const auto life = run_.life_.watch();
   RILLE_CO_CHECK(co_await enter(lease_id, LeaseSession::Phase::setting_up, token));
   Result<> done = co_await set_up_alone(lease_id, generation, std::move(agent), token);
-  if (*alive) leave(lease_id);
+  if (life.alive()) leave(lease_id);
   co_return done;
 }
 

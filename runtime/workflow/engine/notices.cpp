@@ -80,20 +80,20 @@ void Calls::watch_for_notice(const lease::Lease& l) {
 }
 
 Task<void> Calls::watch(lease::Lease l, std::int64_t every_ms) {
-  auto alive = run_.alive_;
+  const auto life = run_.life_.watch();
   LeaseSession& session = this->session(l.id);
   while (true) {
     if (connector_->real_time()) {
       (void)co_await leases_->follow_price(l.id, price_patience_ms, run_.fence(), closed_.token());
-      if (!*alive) co_return;
+      if (life.ended()) co_return;
     }
     const std::int64_t pause_ms = connector_->next_look_ms(l, every_ms);
     if (pause_ms < 0) break;
     Result<> slept = co_await sleep_for(run_.loop(), pause_ms, closed_.token());
-    if (!*alive) co_return;
+    if (life.ended()) co_return;
     if (!slept || session.users <= 0 || session.watched != l.generation) break;
     Result<provider::Machine> machine = co_await leases_->describe(l, closed_.token());
-    if (!*alive) co_return;
+    if (life.ended()) co_return;
     if (!machine) continue;  // a failing provider is asked again
     if (machine->state == provider::MachineState::gone) break;
     if (machine->notice_wall_us) noticed(l.id, l.generation, machine->notice_wall_us);

@@ -12,16 +12,16 @@ constexpr std::size_t spare_rows_max = 256;
 }  // namespace
 
 struct RunImpl::PlainRow final : store::Journal::Queued {
-  PlainRow(RunImpl& r) : Queued(r.fence_), run(r), alive(r.alive_) {}
+  PlainRow(RunImpl& r) : Queued(r.fence_), run(r), life(r.life_.watch()) {}
   Result<> write(store::Db& db) override { return write_plain(db, entry); }
   void written(std::unique_ptr<Queued> self, Result<> outcome) override {
-    if (!*alive) return;
+    if (life.ended()) return;
     result = std::move(outcome);
     run.plain_ready_.push_back(std::move(self));
     run.scheduler_.deliver([to = &run] { to->plain_deliver(); });
   }
   RunImpl& run;
-  std::shared_ptr<bool> alive;
+  Lifetime::Watch life;  // of the run
   FiberId fiber = 0;
   QueuedEntry entry;
   Result<> result;
@@ -138,9 +138,9 @@ void RunImpl::plain_deliver() {
 
 // The outcome could not be recorded: suspends the run. If the fiber is cancelled, the cancel itself wakes the fiber.
 Task<void> RunImpl::plain_unrecorded(std::shared_ptr<FiberRecord> f, std::int64_t seq, Error why) {
-  auto alive = alive_;
+  const auto life = life_.watch();
   Result<> lost = co_await not_recorded(f, why);
-  if (!*alive || cancelled(f->id) || f->plain.seq != seq || !guest_) co_return;
+  if (life.ended() || cancelled(f->id) || f->plain.seq != seq || !guest_) co_return;
   f->plain.seq = 0;
   guest_->plain_done(f->id, &lost.error());
 }

@@ -6,7 +6,6 @@
 #include <algorithm>
 
 #include "runtime/core/base/time.hpp"
-#include "runtime/core/base/units.hpp"
 #include "runtime/workflow/agent/install.hpp"
 #include "runtime/workflow/engine/calls.hpp"
 #include "runtime/workflow/engine/connector.hpp"

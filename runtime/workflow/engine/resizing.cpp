@@ -9,22 +9,22 @@
 namespace rille::engine {
 
 Async<LeaseView> Calls::resize(std::string lease_id, Value options, CancelToken token) {
-  auto alive = run_.alive_;
+  const auto life = run_.life_.watch();
   RILLE_CO_TRY(options, connector_->adapt_resize(std::move(options)));
   RILLE_CO_CHECK(co_await enter(lease_id, LeaseSession::Phase::resizing, token));
   Result<> done = co_await resize_alone(lease_id, std::move(options), token);
-  if (*alive) leave(lease_id);
+  if (life.alive()) leave(lease_id);
   if (!done) co_return done.error();
   co_return view(lease_id);
 }
 
 Async<> Calls::resize_alone(std::string lease_id, Value options, CancelToken token) {
-  auto alive = run_.alive_;
+  const auto life = run_.life_.watch();
   RILLE_CO_TRY(std::optional<lease::Lease> before, leases_->find(lease_id));
   if (!before || !before->has_machine()) co_return not_live(lease_id, before);
   lease::Resize wanted;
-  wanted.may = [this, alive, lease_id, name = before->name]() -> Result<> {
-    if (!*alive) return make_error(ErrorKind::cancelled, "the run has ended");
+  wanted.may = [this, life, lease_id, name = before->name]() -> Result<> {
+    if (life.ended()) return make_error(ErrorKind::cancelled, "the run has ended");
     if (users(lease_id) <= 0) return {};
     return make_error(ErrorKind::state, fmt::format("a call runs on '{}', and box:resize would end it", name),
                       "wait for the call first, or cancel it");
@@ -40,7 +40,7 @@ Async<> Calls::resize_alone(std::string lease_id, Value options, CancelToken tok
   };
   Result<lease::Lease> now = co_await leases_->resize(std::move(wanted), std::move(event), token);
   const Result<> done = now ? success() : Result<>(now.error());
-  if (!*alive) co_return done;
+  if (life.ended()) co_return done;
   if (asked) {  // the machine was stopped: its agent has ended, its address may differ, and only its disk is kept
     LeaseSession& session = this->session(lease_id);
     ++session.resizes;
@@ -67,14 +67,14 @@ Async<> Calls::end_resize(std::string lease_id, CancelToken token) {
   RILLE_CO_TRY(std::optional<lease::Lease> l, leases_->find(lease_id));
   if (!l || l->state != "resizing") co_return success();
   RILLE_CO_CHECK(co_await enter(lease_id, LeaseSession::Phase::resizing, token));
-  auto alive = run_.alive_;
+  const auto life = run_.life_.watch();
   Result<> done = success();
   RILLE_CO_TRY(l, leases_->find(lease_id));
   if (l && l->state == "resizing") {
     Value nothing;
     done = co_await resize_alone(lease_id, std::move(nothing), token);
   }
-  if (!*alive) co_return done;
+  if (life.ended()) co_return done;
   leave(lease_id);
   RILLE_CO_TRY(l, leases_->find(lease_id));
   if (!done && l && l->state == "live") co_return success();

@@ -8,8 +8,8 @@
 #include <set>
 #include <vector>
 
+#include "runtime/core/base/did_you_mean.hpp"
 #include "runtime/core/base/id.hpp"
-#include "runtime/core/base/units.hpp"
 #include "runtime/core/store/audit.hpp"
 #include "runtime/workflow/engine/engine.hpp"
 #include "runtime/workflow/engine/entries.hpp"

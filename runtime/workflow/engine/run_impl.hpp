@@ -377,7 +377,7 @@ class RunImpl final : public Run {
   double alert_share_ = 0;  // share of the budget at which to warn, 0 to 1; 0: no warning, or already warned
   std::shared_ptr<Connector> connector_;
   std::unique_ptr<Calls> calls_;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Lifetime life_;  // last: ends before all other members
 };
 
 }  // namespace rille::engine

@@ -3,9 +3,7 @@
 namespace rille::engine {
 
 void Scheduler::post() {
-  loop_.post([this, alive = alive_] {
-    if (*alive) pump();
-  });
+  loop_.post(life_.guard([this] { pump(); }));
 }
 
 void Scheduler::schedule() {
@@ -24,7 +22,7 @@ constexpr int turn_calls_max = 256;
 }
 
 void Scheduler::pump() {
-  auto alive = alive_;
+  const auto life = life_.watch();
   for (int calls = 0; !ready_.empty() || !deliveries_.empty(); ++calls) {
     if (held_) {
       parked_ = true;
@@ -35,7 +33,7 @@ void Scheduler::pump() {
     auto fn = std::move(queue.front());
     queue.pop_front();
     fn();
-    if (!*alive) return;  // fn() destroyed the run
+    if (life.ended()) return;  // fn() destroyed the run
     if (ready_.empty() && quiet_ && !held_) quiet_();
   }
   scheduled_ = false;

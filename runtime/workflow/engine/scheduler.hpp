@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 
+#include "runtime/core/loop/lifetime.hpp"
 #include "runtime/core/loop/loop.hpp"
 
 namespace rille::engine {
@@ -17,7 +18,6 @@ namespace rille::engine {
 class Scheduler {
  public:
   explicit Scheduler(Loop& loop) : loop_(loop) {}
-  ~Scheduler() { *alive_ = false; }
 
   void ready(std::function<void()> fn) {
     ready_.push_back(std::move(fn));
@@ -45,11 +45,11 @@ class Scheduler {
   void pump();
 
   Loop& loop_;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
   std::deque<std::function<void()>> ready_, deliveries_;
   std::function<void()> quiet_;
   bool scheduled_ = false;
   bool held_ = false, parked_ = false;  // parked_: pump() has met the hold
+  Lifetime life_;                       // last: ends first
 };
 
 // A value that is set once and resumes the one coroutine that waits for it: through the scheduler (set) or at once

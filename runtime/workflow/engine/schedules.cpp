@@ -6,8 +6,8 @@
 #include <cctype>
 #include <deque>
 
+#include "runtime/core/base/did_you_mean.hpp"
 #include "runtime/core/base/time.hpp"
-#include "runtime/core/base/units.hpp"
 #include "runtime/workflow/engine/engine.hpp"
 
 namespace rille::engine {

@@ -7,8 +7,6 @@
 #include <fstream>
 #include <sstream>
 
-#include "runtime/core/base/units.hpp"
-
 namespace rille::engine {
 
 namespace fs = std::filesystem;

@@ -21,12 +21,12 @@ bool not_there(const Error& e) {
 }  // namespace
 
 Async<Value> Calls::transfer(std::string lease_id, Move move, CancelToken token, std::int64_t* moved_to) {
-  auto alive = run_.alive_;
+  const auto life = run_.life_.watch();
   use(lease_id, 1);
   CancelSource working(token);
   const auto in_time = bound(lease_id, working);
   Result<Value> moved = co_await move_files(lease_id, std::move(move), working.token(), moved_to);
-  if (*alive) use(lease_id, -1);
+  if (life.alive()) use(lease_id, -1);
   co_return moved;
 }
 
@@ -145,17 +145,17 @@ Async<std::string> Calls::local_copy(std::string from, Value options, CancelToke
 // one takes over.
 Async<std::string> Calls::fetch_once(std::string from, std::string destination, transfer::StageOptions options,
                                      CancelToken token) {
-  auto alive = run_.alive_;
+  const auto life = run_.life_.watch();
   while (!downloads_.try_emplace(destination).second) {
     Future<Result<std::string>> fetched(run_.loop());
     downloads_[destination].push_back(fetched);
     auto registration = token.on_cancel([fetched](const Error& why) { fetched.set(why); });
     auto path = co_await fetched;
-    if (!*alive || token.cancelled() || path || path.error().kind != ErrorKind::cancelled) co_return path;
+    if (life.ended() || token.cancelled() || path || path.error().kind != ErrorKind::cancelled) co_return path;
   }
   auto staged = co_await transfer::stage(*http_, std::move(from), destination, std::move(options), token);
   Result<std::string> path = staged ? Result<std::string>(staged->path) : Result<std::string>(staged.error());
-  if (!*alive) co_return path;
+  if (life.ended()) co_return path;
   const auto waiting = downloads_.extract(destination);
   for (const auto& waiter : waiting.mapped()) waiter.set(path);
   co_return path;

@@ -65,28 +65,28 @@ Result<Value> Calls::standing(const std::string& lease_id) const {
 // Retries until the agent of the lease's machine is connected; reach() then starts follow().
 Task<void> Calls::wake(std::string lease_id) {
   if (!connector_->real_time()) co_return;
-  auto alive = run_.alive_;
+  const auto life = run_.life_.watch();
   const CancelToken closed = closed_.token();
   for (int attempt = 0;; ++attempt) {
     auto agent = co_await known_client(lease_id, closed);
-    if (!*alive || closed.cancelled() || agent || agent.error().code == "machine_lost") co_return;
+    if (life.ended() || closed.cancelled() || agent || agent.error().code == "machine_lost") co_return;
     if (agent.error().code == agent::broken_protocol) co_return;
     Result<std::optional<lease::Lease>> row = leases_->find(lease_id);
     if (row && (!*row || !(*row)->has_machine())) co_return;
     Result<> slept = co_await sleep_for(run_.loop(), usage_again_ms(attempt), closed);
-    if (!slept || !*alive) co_return;
+    if (!slept || life.ended()) co_return;
   }
 }
 
 Task<void> Calls::follow(std::string lease_id, std::int64_t generation, std::shared_ptr<agent::AgentClient> agent) {
-  auto alive = run_.alive_;
+  const auto life = run_.life_.watch();
   const CancelToken closed = closed_.token();
   Result<> broken = co_await agent->wait_broken(closed);
-  if (!*alive || closed.cancelled() || broken) co_return;
+  if (life.ended() || closed.cancelled() || broken) co_return;
   if (broken.error().code != "idle") {  // only the connection broke: the machine may become idle later
     agent.reset();
     Result<> slept = co_await sleep_for(run_.loop(), usage_again_ms(0), closed);
-    if (slept && *alive) run_.loop().spawn(wake(std::move(lease_id)));
+    if (slept && life.alive()) run_.loop().spawn(wake(std::move(lease_id)));
     co_return;
   }
   LeaseSession& session = this->session(lease_id);
@@ -95,16 +95,15 @@ Task<void> Calls::follow(std::string lease_id, std::int64_t generation, std::sha
   session.agent.reset();
   run_.event("idle",
              Value().set("lease", lease_id).set("generation", generation).set("message", broken.error().message));
-  lease::Manager::Event event = [this, alive](const std::string& e, Value data) {
-    if (*alive) run_.event(e, std::move(data));
-  };
+  lease::Manager::Event event =
+      run_.life_.guard([this](const std::string& e, Value data) { run_.event(e, std::move(data)); });
   for (int attempt = 0;; ++attempt) {
     Result<> turn = co_await enter(lease_id, LeaseSession::Phase::ending,
                                    closed);  // a replacement of the machine waits until the old machine has ended
-    if (!turn || !*alive) co_return;
+    if (!turn || life.ended()) co_return;
     store::Fence fence = run_.fence();
     Result<> ended = co_await leases_->end_idle(lease_id, generation, event, std::move(fence));
-    if (!*alive) co_return;
+    if (life.ended()) co_return;
     leave(lease_id);
     if (ended) co_return;
     if (attempt == 0)
@@ -112,7 +111,7 @@ Task<void> Calls::follow(std::string lease_id, std::int64_t generation, std::sha
                                 .set("what", "an idle machine could not be released; it is tried again")
                                 .set("message", ended.error().message));
     Result<> slept = co_await sleep_for(run_.loop(), usage_again_ms(attempt), closed);
-    if (!slept || !*alive) co_return;
+    if (!slept || life.ended()) co_return;
   }
 }
 

@@ -8,7 +8,6 @@
 
 #include "runtime/core/base/id.hpp"
 #include "runtime/core/base/time.hpp"
-#include "runtime/core/base/units.hpp"
 #include "runtime/workflow/engine/alert_address.hpp"
 #include "runtime/workflow/engine/alerts.hpp"
 #include "runtime/workflow/lease/rows.hpp"

@@ -150,10 +150,7 @@ Async<> Manager::plan(Renting& renting) {
   RILLE_CO_TRY(const Wish wish, queries_.wish_of(renting.request.options));
   RILLE_CO_CHECK(co_await queries_.check_named_gpus(wish, renting.token));
   RILLE_CO_TRY(const provider::Offer* const offer, co_await choose(wish, renting.refused, renting.token));
-  if (offer->gpu_count > 0)
-    if (auto why =
-            queries_.gpu_unusable(*wish, offer->provider, {offer->gpu, offer->gpu_vendor, offer->gpu_memory_bytes}))
-      co_return std::move(*why);
+  if (std::optional<Error> why = queries_.gpu_unusable(*wish, *offer)) co_return std::move(*why);
   RILLE_CO_TRY(provider::Provider * provider, registry_.find(offer->provider));
   RILLE_CO_TRY(const std::string owner, co_await known_owner(*search_->owners, provider, offer->region, renting.token));
   const Shared planned = draft(renting, *wish, *offer);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "runtime/core/base/time.hpp"
+#include "runtime/core/base/units.hpp"
 #include "runtime/workflow/lease/parts.hpp"
 #include "runtime/workflow/lease/tally.hpp"
 

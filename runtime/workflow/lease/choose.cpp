@@ -7,6 +7,7 @@
 #include <optional>
 #include <tuple>
 
+#include "runtime/core/base/units.hpp"
 #include "runtime/core/loop/together.hpp"
 #include "runtime/workflow/lease/owner.hpp"
 #include "runtime/workflow/lease/refused.hpp"

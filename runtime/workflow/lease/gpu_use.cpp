@@ -1,5 +1,5 @@
-// Refuses a GPU that this build cannot use before anything is paid: a call on that machine would fail, or compute on
-// the CPU at the price of a GPU machine.
+// Refuses a GPU that this build cannot use, before a rent or a resize pays for it: a call on that machine would fail,
+// or compute on the CPU at the price of a GPU machine.
 #include "runtime/workflow/lease/gpu_use.hpp"
 
 #include <fmt/format.h>
@@ -9,20 +9,18 @@
 
 namespace rille::lease {
 
-std::optional<Error> ProviderQueries::gpu_unusable(const Terms& terms, const std::string& provider,
-                                                   GpuAsked asked) const {
-  if (!gpu_use_ || !terms.cuda || asked.model.empty()) return std::nullopt;
-  const Result<provider::Provider*> found = registry_.find(provider);
-  asked.owned = found && (*found)->traits().owned;
-  std::optional<Error> why = gpu_use_(asked);
-  if (why) why->provider = provider;
+std::optional<Error> ProviderQueries::gpu_unusable(const Terms& terms, const provider::Offer& offer) const {
+  if (!gpu_use_ || !terms.cuda || offer.gpu_count <= 0 || offer.gpu.empty()) return std::nullopt;
+  const Result<provider::Provider*> found = registry_.find(offer.provider);
+  const bool owned = found && (*found)->traits().owned;
+  std::optional<Error> why = gpu_use_({offer.gpu, offer.gpu_vendor, offer.gpu_memory_bytes, owned});
+  if (why) why->provider = offer.provider;
   return why;
 }
 
 std::optional<Error> ProviderQueries::gpu_unusable(const Value& options, const provider::Offer& offer) const {
   const Result<Terms> terms = terms_of(options);
-  if (!terms || offer.gpu_count <= 0) return std::nullopt;
-  return gpu_unusable(*terms, offer.provider, {offer.gpu, offer.gpu_vendor, offer.gpu_memory_bytes});
+  return terms ? gpu_unusable(*terms, offer) : std::nullopt;
 }
 
 // Fails if this build can use none of the GPUs that the rent names. Asks only the user's own machines, no provider that

@@ -1,5 +1,5 @@
 // Which GPUs this build of Rille can compute on. The lease layer knows no CUDA: bindings/host/gpu_use.hpp supplies this
-// function, which is called before a GPU is rented.
+// function, which is called before a machine with a GPU is rented, and before a machine becomes one.
 #pragma once
 
 #include <cstdint>

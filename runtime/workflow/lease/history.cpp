@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "runtime/core/base/units.hpp"
+#include "runtime/core/base/did_you_mean.hpp"
 #include "runtime/core/loop/together.hpp"
 #include "runtime/workflow/lease/queries.hpp"
 #include "runtime/workflow/provider/price_history.hpp"

@@ -5,11 +5,12 @@
 #include <algorithm>
 
 #include "runtime/core/base/id.hpp"
+#include "runtime/core/base/money.hpp"
 #include "runtime/core/base/object_value.hpp"
 #include "runtime/core/base/time.hpp"
-#include "runtime/core/base/units.hpp"
 #include "runtime/workflow/lease/budget.hpp"
 #include "runtime/workflow/lease/owner.hpp"
+#include "runtime/workflow/lease/reaper.hpp"
 #include "runtime/workflow/lease/refused.hpp"
 #include "runtime/workflow/lease/rows.hpp"
 #include "runtime/workflow/lease/tag.hpp"
@@ -91,7 +92,10 @@ Value Lease::to_value(std::int64_t now_us) const {
 
 Manager::Manager(Loop& loop, store::Journal& journal, provider::Registry& registry, std::string install, Hooks hooks)
     : loop_(loop), journal_(journal), registry_(registry), install_(std::move(install)), hooks_(std::move(hooks)),
-      queries_(loop, registry), recent_(std::make_shared<Recent>()), search_(std::make_shared<Search>()) {}
+      queries_(loop, registry), recent_(std::make_shared<Recent>()), search_(std::make_shared<Search>()),
+      reaper_(std::make_unique<Reaper>(*this, loop, journal, registry, install_)) {}
+
+Manager::~Manager() = default;
 
 std::string Manager::lease_id(const std::string& run, const std::string& key) {
   return "l-" + derive_hex({"lease", run, key}, 12);
@@ -176,6 +180,11 @@ Result<bool> Manager::any_open() const {
   RILLE_CHECK(journal_.reader().query("SELECT 1 FROM leases WHERE open IS NOT NULL LIMIT 1", {},
                                       [&](const store::Row&) { open = true; }));
   return open;
+}
+
+std::set<Manager::Place> Manager::take_places(const std::string& run) {
+  const auto asked = search_->places.extract(run);
+  return asked ? std::move(asked.mapped()) : std::set<Place>();
 }
 
 Async<> Manager::pause(std::int64_t ms, CancelToken token) {

@@ -10,6 +10,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/core/base/log.hpp"
@@ -88,6 +89,7 @@ struct LeaseLimit {
 };
 
 struct Terms;
+class Reaper;
 
 struct Acquire {
   std::string key;  // the lease's identity inside its run: fiber path/name#n
@@ -113,54 +115,6 @@ struct Resize {
   std::function<Result<>()> may;  // an error refuses the resize; called just before the row is written; null: allowed
 };
 
-// A lease that the reaper does not end yet: why, and when the reaper will end it.
-struct Held {
-  Lease lease;
-  std::string why;
-  std::int64_t until_us = 0;
-};
-
-struct ReapReport {
-  std::vector<Lease> released, failed;
-  std::vector<Lease> revived;  // machines that were alive although their lease was released; they are ended now
-  std::vector<Lease> unknown;  // machines that have this installation's tag but no row; they are not ended
-  std::vector<Held> held;
-  std::vector<Error> errors;  // one error for each provider or region that could not be asked
-};
-
-struct ReapRequest {
-  ReapRequest() = default;                            // not an aggregate: see loop/task.hpp
-  std::function<bool(const std::string& run)> alive;  // whether a process runs the run now
-  bool in_background = false;                         // end no lease of a running run, even if it has expired
-  bool only_due = false;                              // end only leases that are due; do not list providers' machines
-  std::set<std::string> now;                          // runs whose leases end at once if no process runs the run
-  std::string unknown;                                // id of a machine without a row that is ended anyway; "": none
-};
-
-// How the journal accounts for a machine with our tag. own: it is its lease's machine; second: the lease has another
-// machine; older: it belongs to an older generation; settled: its lease is released; unknown: the journal has no lease.
-enum class Account { own, second, older, settled, unknown };
-std::string_view to_string(Account account);
-
-// The machines that the providers show, each with its journal row. Ends nothing.
-struct Survey {
-  struct Shown {
-    std::string provider;
-    provider::Machine machine;
-    Account account = Account::unknown;
-    std::optional<Lease> row;
-    std::int64_t generation = 0, expires_us = 0;  // as the machine's tag says; 0: the tag is not readable
-  };
-  std::vector<Shown> machines;
-  std::vector<Lease> unseen;                             // leases whose machine should exist, but is not shown
-  std::vector<Error> errors;                             // one error for each provider or region without an answer
-  std::set<std::pair<std::string, std::string>> silent;  // {provider, region} without an answer; region "": all of them
-
-  void could_not_ask(const std::string& provider, const std::string& region, Error why);
-  bool hears(const std::string& provider, const std::string& region) const;  // whether the region has answered
-  void add(Survey part);
-};
-
 // For tests: simulated time, and the points at which a process may die.
 struct Hooks {
   Hooks() = default;
@@ -174,6 +128,7 @@ class Manager {
   using Event = std::function<void(const std::string& event, Value data)>;
 
   Manager(Loop& loop, store::Journal& journal, provider::Registry& registry, std::string install, Hooks hooks = {});
+  ~Manager();
 
   // Rents a machine: brings the lease to `live` from whatever state its row is in. Fails with `capacity` if nothing can
   // be rented, `budget` or `quota` if it exceeds what the run may spend or hold, `invalid` for a bad option, `state` if
@@ -204,8 +159,6 @@ class Manager {
   Result<std::optional<Lease>> find(const std::string& id) const;
   Result<std::vector<Lease>> of_run(const std::string& run) const;
   Result<std::vector<Lease>> all(bool with_released) const;
-  // When the reaper ends the lease at the latest: its ttl, or the hold time of a halted or interrupted run.
-  Result<std::int64_t> ends_us(const Lease& lease) const;
   // The budgets of a run: its own (even without a limit), and those of its parent runs, its tag and the month, if set.
   Result<std::vector<Money>> money(const std::string& run) const;
   // The limits of the whole home, for `rille budget`.
@@ -226,28 +179,22 @@ class Manager {
   ProviderQueries& queries() { return queries_; }
   const ProviderQueries& queries() const { return queries_; }
 
-  // Asks all providers concurrently for their machines with the tag of this installation.
-  Async<Survey> survey(CancelToken token);
-  // Releases leases that no run will release: leases of ended runs, expired leases, leases of runs that are halted for
-  // too long, and unfinished releases. Ends machines that are alive although their lease's row says that they ended.
-  Async<ReapReport> reap(ReapRequest request);
-  // A run's last check, after its releases. Asks each place (provider and region) where the run rented once, and ends
-  // machines that have the tag of one of its leases but that no lease accounts for, with the event `stray`. A place
-  // that does not answer causes a warning; the next reap() checks it again. If the run rented nothing, no provider is
-  // asked. Fails if the journal cannot be read.
-  Async<> sweep(std::string run, Event event);
+  // Ends what no run will end: see reaper.hpp.
+  Reaper& reaper() { return *reaper_; }
 
   // Makes the error for a lease whose last release failed, from the error in the lease's row.
   static Error release_failed(const Lease& lease);
   static std::string lease_id(const std::string& run, const std::string& key);
 
  private:
+  friend class Reaper;  // calls save, end_lease, end_machine, end_one, take_places and tell
   struct Refused;
   struct Recent;
   struct Renting;
   struct Search;
   using Wish = ProviderQueries::Wish;
   using Offers = std::shared_ptr<const std::vector<provider::Offer>>;
+  using Place = std::pair<std::string, std::string>;  // provider, region
   // A lease that coroutines and the journal's thread use one after another. It is on the heap, because a Lease would
   // add 2 KB to each coroutine's frame.
   using Shared = std::shared_ptr<Lease>;
@@ -299,27 +246,14 @@ class Manager {
   Async<> remove_costless(Releasing& r);
   // Returns the id of the lease's machine; "": there was none. `met` gets this id, even if ending the machine fails.
   Async<std::string> end_machine(std::shared_ptr<const Lease> lease, std::string* met = nullptr);
-  void tell(const Event& event, const char* what, const Lease& lease);
+  // Passes the event on; if `event` is null, writes it to the run's audit trail.
+  void tell(const Event& event, const std::string& run, const char* what, Value data);
   Async<> end_one(std::string machine, std::string provider);
+  // The places where this process sent create calls for the run; forgets them.
+  std::set<Place> take_places(const std::string& run);
   // reprice.cpp
   void book_price(const Lease& lease, const provider::Machine& seen);
   Async<> follow_to_the_end(std::shared_ptr<const Lease> lease, store::Fence fence);
-  // reap.cpp
-  Result<std::optional<Held>> standing(const Lease& lease, const ReapRequest& request) const;
-  Async<> reap_rows(const ReapRequest& request, ReapReport& report);
-  Async<bool> reap_place(std::vector<Lease> leases, const ReapRequest& request, ReapReport& report);
-  Async<> reap_machines(const ReapRequest& request, ReapReport& report);
-  Async<bool> reap_at(provider::Provider* provider, const ReapRequest& request, ReapReport& report);
-  Async<> end_stray(Survey::Shown shown, const ReapRequest& request, ReapReport& report);
-  Async<> end_settled(Lease row, provider::Machine machine, ReapReport& report);
-  // survey.cpp: shown_by surveys one provider and one region ("": all), for the machines of `leases` (null: of all).
-  using Names = std::shared_ptr<const std::set<std::string>>;
-  Async<Survey> shown_by(provider::Provider* provider, std::string region, Names leases, CancelToken token);
-  // sweep.cpp
-  using Place = std::pair<std::string, std::string>;  // provider, region
-  Result<std::set<Place>> places_of(const std::string& run);
-  Async<bool> sweep_place(Place place, Names leases, ReapReport& report);
-  void warn(const Event& event, const std::string& run, const char* what, std::string message);
 
   Loop& loop_;
   store::Journal& journal_;
@@ -329,6 +263,7 @@ class Manager {
   ProviderQueries queries_;
   std::shared_ptr<Recent> recent_;  // offers that recently had no stock for any lease
   std::shared_ptr<Search> search_;  // offer queries in flight, and what earlier queries found
+  const std::unique_ptr<Reaper> reaper_;
 };
 
 }  // namespace rille::lease

@@ -47,8 +47,9 @@ class ProviderQueries {
   // Sets the function that knows which GPUs this build can use; call before the first rent. Null, as in tests and
   // simulations: no GPU is refused.
   void set_gpu_use(GpuUse use) { gpu_use_ = std::move(use); }
-  // Why a rent with these options would refuse the offer's GPU; nullopt: it would not.
+  // Why a rent with these options, or a resize to this offer, refuses the offer's GPU; nullopt: it does not.
   std::optional<Error> gpu_unusable(const Value& options, const provider::Offer& offer) const;
+  std::optional<Error> gpu_unusable(const Terms& terms, const provider::Offer& offer) const;
   // Sets the exchange rates for queries that give no rates.
   void set_rates(provider::Rates rates) {
     rates_ = std::move(rates);
@@ -58,7 +59,6 @@ class ProviderQueries {
   // Parses the options of a rent, or of another `asker`, with this home's rates and disk prices.
   Result<Terms> terms_of(const Value& options, const char* asker = "rent") const;
   Result<Wish> wish_of(const Value& options);  // terms_of for a rent; caches the last result
-  std::optional<Error> gpu_unusable(const Terms& terms, const std::string& provider, GpuAsked asked) const;
   // Fails if this build can use none of the GPUs that the options name, and the user owns no machine that fits.
   Async<> check_named_gpus(Wish wish, CancelToken token);
   // Offers for a loosened query, for hints.

@@ -1,10 +1,11 @@
-// The reaper: ends leases that no run will end, and machines that no row accounts for.
+// Ends leases that no run will end, and machines that no row accounts for.
 #include <algorithm>
 #include <map>
 
 #include "runtime/core/base/run_state.hpp"
 #include "runtime/core/loop/together.hpp"
 #include "runtime/workflow/lease/owner.hpp"
+#include "runtime/workflow/lease/reaper.hpp"
 #include "runtime/workflow/lease/rows.hpp"
 #include "runtime/workflow/lease/tag.hpp"
 #include "runtime/workflow/provider/left_over.hpp"
@@ -32,14 +33,17 @@ bool is_needed_no_more(const Machine& machine, const std::optional<Lease>& row, 
 
 }  // namespace
 
-Async<ReapReport> Manager::reap(ReapRequest request) {
+Reaper::Reaper(Manager& leases, Loop& loop, store::Journal& journal, provider::Registry& registry, std::string install)
+    : leases_(leases), loop_(loop), journal_(journal), registry_(registry), install_(std::move(install)) {}
+
+Async<ReapReport> Reaper::reap(ReapRequest request) {
   ReapReport report;
   RILLE_CO_CHECK(co_await reap_rows(request, report));
   if (!request.only_due) RILLE_CO_CHECK(co_await reap_machines(request, report));
   co_return report;
 }
 
-Result<std::int64_t> Manager::ends_us(const Lease& lease) const {
+Result<std::int64_t> Reaper::ends_us(const Lease& lease) const {
   ReapRequest request;
   request.alive = [](const std::string&) { return false; };
   RILLE_TRY(std::optional<Held> held, standing(lease, request));
@@ -60,7 +64,7 @@ Result<std::string> given_up(store::Db& journal, const std::string& run) {
 
 // How long the reaper leaves a lease alone, and why; until_us 0: the lease is due. nullopt: the run's process handles
 // the lease.
-Result<std::optional<Held>> Manager::standing(const Lease& lease, const ReapRequest& request) const {
+Result<std::optional<Held>> Reaper::standing(const Lease& lease, const ReapRequest& request) const {
   std::string state;
   std::int64_t since_us = 0;
   RILLE_CHECK(
@@ -93,8 +97,8 @@ Result<std::optional<Held>> Manager::standing(const Lease& lease, const ReapRequ
 
 // Releases the leases that are due. All providers and regions are handled concurrently, so that a region that does not
 // answer delays only the leases in that region.
-Async<> Manager::reap_rows(const ReapRequest& request, ReapReport& report) {
-  RILLE_CO_TRY(std::vector<Lease> leases, all(false));
+Async<> Reaper::reap_rows(const ReapRequest& request, ReapReport& report) {
+  RILLE_CO_TRY(std::vector<Lease> leases, leases_.all(false));
   std::map<std::pair<std::string, std::string>, std::vector<Lease>> places;
   for (Lease& lease : leases) places[{lease.provider, lease.request.offer.region}].push_back(std::move(lease));
   std::vector<Together<bool>> asked;
@@ -107,13 +111,13 @@ Async<> Manager::reap_rows(const ReapRequest& request, ReapReport& report) {
   co_return success();
 }
 
-Async<bool> Manager::reap_place(std::vector<Lease> leases, const ReapRequest& request, ReapReport& report) {
+Async<bool> Reaper::reap_place(std::vector<Lease> leases, const ReapRequest& request, ReapReport& report) {
   for (Lease& lease : leases) {
     RILLE_CO_TRY(std::optional<Held> held, standing(lease, request));
     if (!held) continue;
     bool vanished = false;
     if (held->until_us && lease.has_machine() && !request.only_due) {
-      Result<Machine> machine = co_await describe(lease, {});
+      Result<Machine> machine = co_await leases_.describe(lease, {});
       vanished = machine && machine->state == MachineState::gone;
       if (!machine && is_other_account(machine.error())) report.errors.push_back(machine.error());
     }
@@ -122,9 +126,9 @@ Async<bool> Manager::reap_place(std::vector<Lease> leases, const ReapRequest& re
       continue;
     }
     // The machine is gone: if the run is resumed, the lease gets another machine.
-    if (vanished && !lease.detached && replaces(lease)) lease.replacing = "its machine is gone";
+    if (vanished && !lease.detached && Manager::replaces(lease)) lease.replacing = "its machine is gone";
     Shared ending = std::make_shared<Lease>(lease);
-    Result<> r = co_await end_lease(std::move(ending), nullptr, {});
+    Result<> r = co_await leases_.end_lease(std::move(ending), nullptr, {});
     if (!r && is_moved(r.error())) continue;  // the run was resumed, or another process ends the lease
     if (!r) lease.error = r.error().message;
     (r ? report.released : report.failed).push_back(std::move(lease));
@@ -133,7 +137,7 @@ Async<bool> Manager::reap_place(std::vector<Lease> leases, const ReapRequest& re
 }
 
 // Ends machines that no row accounts for. All providers are asked concurrently, and each answer is handled at once.
-Async<> Manager::reap_machines(const ReapRequest& request, ReapReport& report) {
+Async<> Reaper::reap_machines(const ReapRequest& request, ReapReport& report) {
   std::vector<Together<bool>> asked;
   for (provider::Provider* p : registry_.all())
     asked.push_back({p->name(), [this, p, &request, &report](CancelToken) { return reap_at(p, request, report); }});
@@ -142,14 +146,14 @@ Async<> Manager::reap_machines(const ReapRequest& request, ReapReport& report) {
   co_return success();
 }
 
-Async<bool> Manager::reap_at(provider::Provider* provider, const ReapRequest& request, ReapReport& report) {
+Async<bool> Reaper::reap_at(provider::Provider* provider, const ReapRequest& request, ReapReport& report) {
   RILLE_CO_TRY(Survey survey, co_await shown_by(provider, "", nullptr, {}));
   for (Error& e : survey.errors) report.errors.push_back(std::move(e));
   for (Survey::Shown& one : survey.machines) RILLE_CO_CHECK(co_await end_stray(std::move(one), request, report));
   co_return true;
 }
 
-Async<> Manager::end_stray(Survey::Shown shown, const ReapRequest& request, ReapReport& report) {
+Async<> Reaper::end_stray(Survey::Shown shown, const ReapRequest& request, ReapReport& report) {
   const Machine& machine = shown.machine;
   if (provider::is_free_left_over(machine)) {
     if (!is_needed_no_more(machine, shown.row, read_tag(install_, machine.tag), now_us())) co_return success();
@@ -187,7 +191,7 @@ Async<> Manager::end_stray(Survey::Shown shown, const ReapRequest& request, Reap
     stray.disk_micros_per_hour = row.disk_micros_per_hour;
     report.revived.push_back(stray);
   }
-  Result<> r = co_await end_one(machine.id, shown.provider);
+  Result<> r = co_await leases_.end_one(machine.id, shown.provider);
   if (r && shown.row) {
     auto ended = std::make_shared<Lease>(stray);
     store::Journal::Write count = [ended, at = now_us()](store::Db& db) { return record_stray(db, *ended, at); };
@@ -200,24 +204,24 @@ Async<> Manager::end_stray(Survey::Shown shown, const ReapRequest& request, Reap
 
 // The lease is marked as released, but its machine is alive. The row is opened again, so that the machine is counted
 // and shown until it has really ended.
-Async<> Manager::end_settled(Lease settled, Machine machine, ReapReport& report) {
+Async<> Reaper::end_settled(Lease settled, Machine machine, ReapReport& report) {
   const Shared row = std::make_shared<Lease>(std::move(settled));
   row->state = "releasing";
   row->released_us = 0;
   row->machine_id = machine.id;
   if (!row->live_us) row->live_us = machine.created_wall_us ? machine.created_wall_us : row->created_us;
   row->error = "the provider has the machine, although it was released";
-  if (Result<> saved = co_await save(row, {}); !saved && is_lost(saved.error())) co_return success();
+  if (Result<> saved = co_await leases_.save(row, {}); !saved && is_lost(saved.error())) co_return success();
   report.revived.push_back(*row);
   // Do not call release(), which would cancel a pending replacement of the machine.
   Result<> r = success();
   store::Fence nobody;
   Shared opened = std::make_shared<Lease>(*row);
-  if (row->seen.state == "releasing") r = co_await end_lease(std::move(opened), nullptr, std::move(nobody));
+  if (row->seen.state == "releasing") r = co_await leases_.end_lease(std::move(opened), nullptr, std::move(nobody));
   if (!r && is_moved(r.error())) r = success();  // another process has changed the row, and ends the machine
   // If the journal could not be written, the row still says `released`; end the machine anyway.
   if (r && row->seen.state == "released")
-    if (Result<std::string> ended = co_await end_machine(row); !ended) r = ended.error();
+    if (Result<std::string> ended = co_await leases_.end_machine(row); !ended) r = ended.error();
   if (!r) row->error = r.error().message;
   (r ? report.released : report.failed).push_back(std::move(*row));
   co_return success();

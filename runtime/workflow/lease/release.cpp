@@ -5,7 +5,6 @@
 #include <set>
 
 #include "runtime/core/base/time.hpp"
-#include "runtime/core/base/units.hpp"
 #include "runtime/core/store/audit.hpp"
 #include "runtime/workflow/lease/ending.hpp"
 #include "runtime/workflow/lease/owner.hpp"
@@ -187,13 +186,11 @@ Async<std::string> Manager::end_machine(std::shared_ptr<const Lease> shared, std
   }
 }
 
-void Manager::tell(const Event& event, const char* what, const Lease& lease) {
-  Value data = lease.to_value(now_us());
+void Manager::tell(const Event& event, const std::string& run, const char* what, Value data) {
   if (event) return event(what, std::move(data));
   auto text = std::make_shared<std::string>(data.set("event", what).to_json());
-  journal_.enqueue([text, run = lease.run, what, at = now_us()](store::Db& db) {
-    return store::append_event(db, run, at, what, *text);
-  });
+  journal_.enqueue(
+      [text, run, what, at = now_us()](store::Db& db) { return store::append_event(db, run, at, what, *text); });
 }
 
 Async<> Manager::release(std::string id, Event event, store::Fence fence) {
@@ -282,7 +279,7 @@ Async<> Manager::end_lease(Shared lease, Event event, store::Fence fence) {
     lease->state = "released";
     lease->released_us = now_us();
     RILLE_CO_CHECK(co_await save(lease, fence));
-    tell(event, "released", *lease);
+    tell(event, lease->run, "released", lease->to_value(now_us()));
     co_return success();
   }
   if (lease->state != "releasing") {
@@ -337,7 +334,7 @@ Async<> Manager::settle(Shared lease, std::shared_ptr<const Error> unwritten, Ev
   lease->released_us = now_us();
   const Result<> saved = co_await save(lease, fence);
   if (!saved) co_return is_lost(saved.error()) ? saved.error() : not_recorded(*lease, saved.error());
-  tell(event, "released", *lease);
+  tell(event, lease->run, "released", lease->to_value(now_us()));
   co_return success();
 }
 

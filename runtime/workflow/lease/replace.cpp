@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
+#include "runtime/core/base/money.hpp"
 #include "runtime/core/base/time.hpp"
-#include "runtime/core/base/units.hpp"
 #include "runtime/workflow/lease/budget.hpp"
 #include "runtime/workflow/lease/expiry.hpp"
 #include "runtime/workflow/lease/refused.hpp"

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "runtime/core/base/did_you_mean.hpp"
 #include "runtime/core/base/units.hpp"
 #include "runtime/workflow/lease/budget.hpp"
 #include "runtime/workflow/lease/refused.hpp"
@@ -187,6 +188,7 @@ Async<Lease> Manager::plan_change(Lease lease, Resize request, CancelToken token
   any_price.max_price_micros_per_hour.reset();
   if (fits(lease.request.offer, any_price, type, lease)) co_return lease;
   RILLE_CO_TRY(const Offer offer, co_await choose_type(lease, terms, type, token));
+  if (std::optional<Error> why = queries_.gpu_unusable(terms, offer)) co_return std::move(*why);
   RILLE_CO_TRY(provider::Provider * provider, registry_.find(lease.provider));
 
   if (options["gpu"].is_null()) options.set("gpu", offer.gpu.empty() ? "cpu" : offer.gpu);

@@ -4,6 +4,7 @@
 
 #include "runtime/core/loop/together.hpp"
 #include "runtime/workflow/lease/owner.hpp"
+#include "runtime/workflow/lease/reaper.hpp"
 #include "runtime/workflow/lease/rows.hpp"
 #include "runtime/workflow/lease/tag.hpp"
 #include "runtime/workflow/provider/left_over.hpp"
@@ -56,7 +57,7 @@ void Survey::add(Survey part) {
 
 // The machines of one provider and region with their rows. The rows are read right after the provider's list: never
 // before, and not much later, because machines in an old list may have been released meanwhile.
-Async<Survey> Manager::shown_by(provider::Provider* provider, std::string region, Names leases, CancelToken token) {
+Async<Survey> Reaper::shown_by(provider::Provider* provider, std::string region, Names leases, CancelToken token) {
   Survey out;
   const std::string name = provider->name(), what = "asking " + name + " for its machines";
   const auto list = [provider, region, prefix = tag_prefix(install_)](CancelToken t) {
@@ -76,7 +77,7 @@ Async<Survey> Manager::shown_by(provider::Provider* provider, std::string region
     Survey::Shown one;
     one.provider = name;
     if (tag) {
-      RILLE_CO_TRY(one.row, find(tag->lease));
+      RILLE_CO_TRY(one.row, leases_.find(tag->lease));
       one.account = account_of(one.row, m, *tag);
       one.generation = tag->generation;
       one.expires_us = tag->expires_us;
@@ -87,7 +88,7 @@ Async<Survey> Manager::shown_by(provider::Provider* provider, std::string region
   co_return out;
 }
 
-Async<Survey> Manager::survey(CancelToken token) {
+Async<Survey> Reaper::survey(CancelToken token) {
   const std::int64_t began_us = now_us();
   std::vector<Together<Survey>> asked;
   for (provider::Provider* p : registry_.all())
@@ -100,7 +101,8 @@ Async<Survey> Manager::survey(CancelToken token) {
     std::erase_if(answer->machines, [](const Survey::Shown& one) { return provider::is_free_left_over(one.machine); });
     out.add(std::move(*answer));
   }
-  RILLE_CO_TRY(std::vector<Lease> rows, all(false));  // read after the lists, so that no row is older than a list
+  RILLE_CO_TRY(std::vector<Lease> rows,
+               leases_.all(false));  // read after the lists, so that no row is older than a list
   std::set<std::string> shown;
   for (const Survey::Shown& one : out.machines) shown.insert(one.machine.tag);
   for (Lease& row : rows) {

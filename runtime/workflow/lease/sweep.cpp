@@ -5,8 +5,7 @@
 #include <algorithm>
 
 #include "runtime/core/loop/together.hpp"
-#include "runtime/core/store/audit.hpp"
-#include "runtime/workflow/lease/refused.hpp"
+#include "runtime/workflow/lease/reaper.hpp"
 #include "runtime/workflow/lease/rows.hpp"
 
 namespace rille::lease {
@@ -30,12 +29,8 @@ bool is_old_news(const Survey::Shown& one, std::int64_t lag_ms, std::int64_t now
 
 // The places (provider, region) to ask for machines of the run: of its machines, and of this process's create calls. A
 // lease that an earlier process rented and that never had a machine counts with the place of its last request.
-Result<std::set<Manager::Place>> Manager::places_of(const std::string& run) {
-  std::set<Place> out;
-  if (const auto asked = search_->places.find(run); asked != search_->places.end()) {
-    out = std::move(asked->second);
-    search_->places.erase(asked);
-  }
+Result<std::set<Reaper::Place>> Reaper::places_of(const std::string& run) {
+  std::set<Place> out = leases_.take_places(run);
   RILLE_CHECK(journal_.reader().query(
       "SELECT DISTINCT m.provider,m.region FROM machines m JOIN leases l ON l.number=m.lease WHERE l.run=?", {run},
       [&](const store::Row& row) { out.emplace(row.text(0), row.text(1)); }));
@@ -48,7 +43,7 @@ Result<std::set<Manager::Place>> Manager::places_of(const std::string& run) {
   return out;
 }
 
-Async<> Manager::sweep(std::string run, Event event) {
+Async<> Reaper::sweep(std::string run, Manager::Event event) {
   const auto leases = std::make_shared<std::set<std::string>>();
   RILLE_CO_CHECK(journal_.reader().query("SELECT id FROM leases WHERE run=?", {run},
                                          [&](const store::Row& row) { leases->insert(row.text(0)); }));
@@ -61,18 +56,21 @@ Async<> Manager::sweep(std::string run, Event event) {
         {place.first, [this, place, leases, &report](CancelToken) { return sweep_place(place, leases, report); }});
   const auto done = co_await together(loop_, std::move(asked), 0, {});
   for (const Result<bool>& one : done) RILLE_CO_CHECK(one);
-  for (const Lease& stray : report.released) tell(event, "stray", stray);
+  for (const Lease& stray : report.released) leases_.tell(event, stray.run, "stray", stray.to_value(now_us()));
+  const auto warn = [&](const char* what, std::string message) {
+    leases_.tell(event, run, "warning", Value().set("what", what).set("message", std::move(message)));
+  };
   for (const Lease& stray : report.failed)
-    warn(event, run, "a machine that no lease accounts for",
+    warn("a machine that no lease accounts for",
          fmt::format("{} of {} bears the tag of '{}' and could not be ended: {}; `rille gc` tries again",
                      stray.machine_id, stray.provider, stray.name, stray.error));
   for (const Error& e : report.errors)
-    warn(event, run, "the last look for machines of this run",
+    warn("the last look for machines of this run",
          fmt::format("{}: {}; `rille gc` and `rille watch` look again", e.provider, e.message));
   co_return success();
 }
 
-Async<bool> Manager::sweep_place(Place place, Names leases, ReapReport& report) {
+Async<bool> Reaper::sweep_place(Place place, Names leases, ReapReport& report) {
   const Result<provider::Provider*> provider = registry_.find(place.first);
   Result<Survey> shown = provider ? Survey() : Result<Survey>(provider.error());
   if (provider) {
@@ -94,15 +92,6 @@ Async<bool> Manager::sweep_place(Place place, Names leases, ReapReport& report) 
     if (!is_old_news(one, (*provider)->traits().visibility_lag_ms, now_us()))
       RILLE_CO_CHECK(co_await end_stray(std::move(one), request, report));
   co_return true;
-}
-
-void Manager::warn(const Event& event, const std::string& run, const char* what, std::string message) {
-  Value data;
-  data.set("what", what).set("message", std::move(message));
-  if (event) return event("warning", std::move(data));
-  auto text = std::make_shared<std::string>(data.set("event", "warning").to_json());
-  journal_.enqueue(
-      [text, run, at = now_us()](store::Db& db) { return store::append_event(db, run, at, "warning", *text); });
 }
 
 }  // namespace rille::lease

@@ -21,9 +21,6 @@ std::string cluster_of(const std::string& install, const std::string& run, const
 // Parses a machine's tag; nullopt if it is not a tag of this installation.
 std::optional<Tag> read_tag(const std::string& install, std::string_view tag);
 
-// How a lease's row accounts for a machine. The row was read after the machine was listed.
-Account account_of(const std::optional<Lease>& row, const provider::Machine& machine, const Tag& tag);
-
 // The wall time from which on a list of machines without the lease's machine proves that the lease's request created
 // none. Before that, the request may be in progress, or the machine not visible yet.
 std::int64_t absence_proven_us(const Lease& lease, const provider::Traits& traits);

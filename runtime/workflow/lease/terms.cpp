@@ -7,7 +7,9 @@
 #include <cmath>
 #include <map>
 
+#include "runtime/core/base/did_you_mean.hpp"
 #include "runtime/core/base/time.hpp"
+#include "runtime/core/base/units.hpp"
 #include "runtime/workflow/lease/ask.hpp"
 #include "runtime/workflow/lease/rows.hpp"
 #include "runtime/workflow/provider/nearest.hpp"

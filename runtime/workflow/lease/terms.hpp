@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "runtime/core/base/units.hpp"
+#include "runtime/core/base/money.hpp"
 #include "runtime/workflow/lease/manager.hpp"
 
 namespace rille::lease {

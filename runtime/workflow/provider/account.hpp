@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/core/base/units.hpp"
+#include "runtime/core/base/money.hpp"
 #include "runtime/core/base/value.hpp"
 
 namespace rille::provider {

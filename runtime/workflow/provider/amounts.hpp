@@ -7,7 +7,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "runtime/core/base/units.hpp"
+#include "runtime/core/base/money.hpp"
 
 namespace rille::provider::amounts {
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "runtime/core/base/did_you_mean.hpp"
 #include "runtime/core/base/text.hpp"
-#include "runtime/core/base/units.hpp"
 #include "runtime/workflow/provider/gpu_facts.hpp"
 
 namespace rille::provider {

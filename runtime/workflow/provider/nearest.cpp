@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <set>
 
+#include "runtime/core/base/did_you_mean.hpp"
 #include "runtime/core/base/units.hpp"
 #include "runtime/workflow/provider/gpus.hpp"
 

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "runtime/core/base/did_you_mean.hpp"
 #include "runtime/core/base/places.hpp"
 #include "runtime/workflow/provider/addressed.hpp"
 #include "runtime/workflow/provider/alibaba/alibaba.hpp"

@@ -7,7 +7,9 @@
 #include <charconv>
 #include <cmath>
 
+#include "runtime/core/base/did_you_mean.hpp"
 #include "runtime/core/base/text.hpp"
+#include "runtime/core/base/units.hpp"
 #include "runtime/workflow/provider/addressed.hpp"
 #include "runtime/workflow/provider/catalogue/known.hpp"
 #include "runtime/workflow/provider/gpus.hpp"

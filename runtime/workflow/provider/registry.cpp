@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "runtime/core/base/did_you_mean.hpp"
 #include "runtime/core/base/places.hpp"
 #include "runtime/workflow/provider/provider.hpp"
 #include "runtime/workflow/provider/providers.hpp"

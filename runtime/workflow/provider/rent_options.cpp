@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "runtime/core/base/units.hpp"
 #include "runtime/workflow/provider/manner.hpp"
 #include "runtime/workflow/provider/providers.hpp"
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "runtime/core/base/channel_spec.hpp"
-#include "runtime/core/base/units.hpp"
+#include "runtime/core/base/money.hpp"
 #include "runtime/workflow/provider/account.hpp"
 
 namespace rille::provider {

@@ -7,6 +7,7 @@
 #include <random>
 
 #include "runtime/core/base/base64.hpp"
+#include "runtime/core/base/did_you_mean.hpp"
 #include "runtime/core/base/id.hpp"
 #include "runtime/core/base/object_text.hpp"
 #include "runtime/core/base/plain_json.hpp"

@@ -9,7 +9,8 @@
 #include <random>
 
 #include "runtime/core/base/send_by.hpp"
-#include "runtime/workflow/lease/manager.hpp"
+#include "runtime/core/base/units.hpp"
+#include "runtime/workflow/lease/reaper.hpp"
 #include "runtime/workflow/provider/addressed.hpp"
 #include "runtime/workflow/provider/left_over.hpp"
 #include "runtime/workflow/provider/lifetime.hpp"
@@ -55,6 +56,7 @@ struct Cloud {
   std::string currency = "USD";
   bool spot = false;
   std::string rdma;        // of its offers
+  std::string large_gpu;   // the GPU of the type `large`; "": none
   Micros told_price = -1;  // reported by each machine, as of now; -1: not reported
   std::int64_t disk_bytes_max = 0;
   Micros disk_micros_per_gb_hour = 0;
@@ -140,6 +142,7 @@ class CloudProvider final : public provider::Provider, public provider::Addresse
       o.currency = cloud_.currency;
       o.spot = cloud_.spot;
       o.rdma = cloud_.rdma;
+      if (!out.empty() && !cloud_.large_gpu.empty()) o.gpu = cloud_.large_gpu, o.gpu_count = 1;
       o.disk_bytes_max = cloud_.disk_bytes_max;
       o.disk_micros_per_gb_hour = cloud_.disk_micros_per_gb_hour;
       out.push_back(o);
@@ -400,7 +403,7 @@ struct World {
     request.alive = alive;
     request.in_background = in_background;
     if (!now.empty()) request.now.insert(std::move(now));
-    return drive(manager->reap(std::move(request)));
+    return drive(manager->reaper().reap(std::move(request)));
   }
   Lease row(const std::string& id) { return manager->find(id).value().value(); }
   int billable() const { return cloud.billable(clock.us); }

@@ -117,7 +117,7 @@ class History {
     w_.sql("UPDATE runs SET state='failed' WHERE id='" + run_ + "'");
     ReapRequest request;
     request.alive = w_.alive;
-    auto reap = w_.manager->reap(request);
+    auto reap = w_.manager->reaper().reap(request);
     w_.drive_both(std::move(reap), resume_later(name, static_cast<int>(random_() % 8)));
   }
 

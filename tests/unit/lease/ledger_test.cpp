@@ -1,4 +1,5 @@
 // What leases cost, to the micro-dollar, and what may be spent.
+#include "runtime/core/base/units.hpp"
 #include "runtime/workflow/lease/budget.hpp"
 #include "runtime/workflow/lease/parts.hpp"
 #include "tests/unit/lease/cloud.hpp"

@@ -109,7 +109,7 @@ TEST_CASE("a lease is released though its left-over stays, and the reaper remove
   y.let_go();
   CHECK(y.from->groups.size() == 1);
   const Micros cost = y.row(y.id).spent_micros(y.clock.us);
-  const auto survey = y.drive(y.manager->survey({}));
+  const auto survey = y.drive(y.manager->reaper().survey({}));
   REQUIRE(survey);
   CHECK(survey->value().machines.empty());
 

@@ -170,13 +170,13 @@ TEST_CASE("keys of another account prove nothing of a machine", "[lease]") {
   CHECK(seen.error().code == "other_account");
   ReapRequest request;
   request.alive = [](const std::string&) { return false; };
-  const Result<ReapReport> report = run_blocking(*home.loop, home.manager->reap(std::move(request)));
+  const Result<ReapReport> report = run_blocking(*home.loop, home.manager->reaper().reap(std::move(request)));
   REQUIRE(report);
   CHECK(report->released.empty());
   CHECK(report->held.size() == 1);
   CHECK(report->errors.size() == 1);
   CHECK(home.row().state == "live");
-  const Result<Survey> survey = run_blocking(*home.loop, home.manager->survey({}));
+  const Result<Survey> survey = run_blocking(*home.loop, home.manager->reaper().survey({}));
   REQUIRE(survey);
   CHECK(survey->unseen.empty());
   CHECK(survey->errors.size() == 1);

@@ -105,7 +105,7 @@ struct Place : World {
   std::vector<std::pair<std::string, Value>> swept(const std::string& of) {
     std::vector<std::pair<std::string, Value>> told;
     Manager::Event event = [&told](const std::string& what, Value data) { told.emplace_back(what, std::move(data)); };
-    const auto done = drive(manager->sweep(of, event));
+    const auto done = drive(manager->reaper().sweep(of, event));
     REQUIRE(done);
     if (!*done) FAIL((*done).error().summary());
     return told;
@@ -166,7 +166,7 @@ TEST_CASE("what a region that is silent may have is not said to be missing") {
   w.regions->boxes.clear();
   w.regions->boxes["west/x"] = {"west", "rille-0123456789ab-with no end"};
   w.regions->down = {"east"};
-  auto survey = w.drive(w.manager->survey({}));
+  auto survey = w.drive(w.manager->reaper().survey({}));
   REQUIRE(survey);
   REQUIRE(survey->ok());
   REQUIRE((*survey)->unseen.size() == 1);
@@ -177,7 +177,7 @@ TEST_CASE("what a region that is silent may have is not said to be missing") {
   CHECK((*survey)->machines[0].account == Account::unknown);
 
   w.regions->down.clear();
-  survey = w.drive(w.manager->survey({}));
+  survey = w.drive(w.manager->reaper().survey({}));
   REQUIRE(survey->ok());
   CHECK((*survey)->unseen.size() == 2);
 }

@@ -1,5 +1,6 @@
 // A lease's machine becomes another type: what is in the journal, what it costs, and what becomes of it when the
 // process dies at any place.
+#include "runtime/core/base/units.hpp"
 #include "tests/unit/lease/cloud.hpp"
 
 using namespace rille;
@@ -149,6 +150,27 @@ TEST_CASE("a type that is not there is named with the number of its GPUs") {
     REQUIRE(r);
     REQUIRE_FALSE(*r);
     CHECK_THAT((*r).error().message, Catch::Contains("has no type for gpu = \"H100:8\" in"));
+  }
+}
+
+TEST_CASE("a type with a GPU that this build cannot use is refused, unless the rent said cuda = false") {
+  for (const bool cuda : {true, false}) {
+    World w;
+    w.run("r");
+    w.cloud.large_gpu = "H100";
+    w.manager->queries().set_gpu_use([](const GpuAsked& asked) -> std::optional<Error> {
+      return make_error(ErrorKind::config, "no kernels for a " + asked.model);
+    });
+    const Lease before = rented(w, Value().set("ttl", "10h").set("cuda", cuda));
+    for (const Value& asked : {Value().set("gpu", "H100"), Value().set("type", "large")}) {
+      auto r = w.resize(before.id, asked);
+      REQUIRE(r);
+      CHECK(r->ok() == !cuda);
+      check_rest(w, w.row(before.id), cuda ? "small" : "large");
+      if (cuda) CHECK((*r).error().message == "no kernels for a H100");
+    }
+    CHECK(w.cloud.resizes == (cuda ? 0 : 1));
+    check_end(w, w.row(before.id));
   }
 }
 

@@ -1,6 +1,7 @@
 // The simulated cloud keeps the rules of provider.hpp, its books, and its word: the same seed does the same things.
 #include <catch2/catch.hpp>
 
+#include "runtime/core/base/units.hpp"
 #include "runtime/workflow/provider/sim/sim.hpp"
 
 using namespace rille;

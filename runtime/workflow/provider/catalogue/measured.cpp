@@ -11,6 +11,7 @@
 #include <tuple>
 
 #include "runtime/core/base/time.hpp"
+#include "runtime/core/base/units.hpp"
 #include "runtime/core/store/file.hpp"
 
 namespace rille::provider {

@@ -7,7 +7,8 @@
 #include <map>
 #include <set>
 
-#include "runtime/core/base/units.hpp"
+#include "runtime/core/base/did_you_mean.hpp"
+#include "runtime/core/base/money.hpp"
 #include "runtime/core/loop/together.hpp"
 #include "runtime/workflow/provider/addressed.hpp"
 #include "runtime/workflow/provider/clocked.hpp"

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "runtime/core/base/did_you_mean.hpp"
 #include "runtime/core/base/error.hpp"
 #include "runtime/core/base/text.hpp"
 #include "runtime/core/base/units.hpp"

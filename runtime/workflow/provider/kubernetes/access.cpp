@@ -5,9 +5,9 @@
 #include <filesystem>
 
 #include "runtime/core/base/base64.hpp"
+#include "runtime/core/base/did_you_mean.hpp"
 #include "runtime/core/base/id.hpp"
 #include "runtime/core/base/time.hpp"
-#include "runtime/core/base/units.hpp"
 #include "runtime/core/loop/command.hpp"
 #include "runtime/core/store/file.hpp"
 

@@ -8,6 +8,7 @@
 
 #include "runtime/core/base/plain_json.hpp"
 #include "runtime/core/base/time.hpp"
+#include "runtime/core/base/units.hpp"
 #include "runtime/core/net/credentials/api.hpp"
 #include "runtime/workflow/provider/clocked.hpp"
 #include "runtime/workflow/provider/cloud/regional.hpp"

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "runtime/core/base/units.hpp"
+
 namespace rille::provider::sim {
 
 namespace {

@@ -8,8 +8,8 @@
 #include <set>
 #include <sstream>
 
+#include "runtime/core/base/did_you_mean.hpp"
 #include "runtime/core/base/time.hpp"
-#include "runtime/core/base/units.hpp"
 #include "runtime/workflow/provider/cloud/settings.hpp"
 #include "runtime/workflow/provider/gpus.hpp"
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "runtime/core/base/channel_spec.hpp"
-#include "runtime/core/base/units.hpp"
+#include "runtime/core/base/money.hpp"
 
 namespace rille::provider {
 
