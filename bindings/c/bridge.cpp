@@ -41,7 +41,7 @@ Result<> run_protected(lua_State* L, int arguments, const Protected& what) {
   lua_State* main = LuaHost::of(L).lua();
   if (main != L) lua_xmove(L, main, 1);
   {
-    State::Reserve reserve(main);
+    LuaState::Reserve reserve(main);
     e = to_error(main, -1);
   }
   lua_pop(main, 1);
@@ -127,7 +127,7 @@ Result<> Bridge::push_arguments(Frame& f, int ref, const rille_value* arguments,
   for (std::size_t i = 0; i < count; ++i) {
     if (arguments[i].kind == RILLE_VALUE_NUMBER) {
       lua_pushnumber(f.L, arguments[i].as.number);
-    } else if (Result<> r = push_protected(f.L, arguments[i], Place{"argument", i + 1, {}}); !r) {
+    } else if (Result<> r = push_protected(f.L, arguments[i], ValueName{"argument", i + 1, {}}); !r) {
       return r;
     }
   }
@@ -162,7 +162,7 @@ Result<> Bridge::call(int ref, Budget* budget, const rille_value* arguments, std
       results[i].kind = RILLE_VALUE_NUMBER;
       results[i].as.number = lua_tonumber(L, at);
     } else {
-      RILLE_TRY(results[i], lend(L, at, f->loan, Place{"result", i + 1, {}}));
+      RILLE_TRY(results[i], lend(L, at, f->loan, ValueName{"result", i + 1, {}}));
     }
   }
   return {};

@@ -21,7 +21,7 @@ constexpr std::size_t arguments_max = 200;
 constexpr std::size_t lent_max = 10'000;  // functions, tensors and buffers in one call
 
 // The position of a value, for errors: "argument 1 of app.add". text() builds the text, which only an error needs.
-struct Place {
+struct ValueName {
   std::string_view what;
   std::size_t number = 0;  // 0: none
   std::string_view of;
@@ -66,12 +66,12 @@ class Bridge {
   void invalidate();  // makes its functions invalid
 
   // Lua to host program.
-  Result<rille_value> lend(lua_State* L, int index, Loan& loan, const Place& place);
+  Result<rille_value> lend(lua_State* L, int index, Loan& loan, const ValueName& place);
   // The same inside a protected call; raises.
-  rille_value lend_raising(lua_State* L, int index, Loan& loan, const Place& place);
+  rille_value lend_raising(lua_State* L, int index, Loan& loan, const ValueName& place);
   // Host program to Lua: pushes the value. Unprotected only for scalars, which need no memory. Raises.
-  void push(lua_State* L, const rille_value& value, const Place& place);
-  Result<> push_protected(lua_State* L, const rille_value& value, const Place& place);
+  void push(lua_State* L, const rille_value& value, const ValueName& place);
+  Result<> push_protected(lua_State* L, const rille_value& value, const ValueName& place);
   std::unique_ptr<Loan> new_loan();
   void end(std::unique_ptr<Loan> loan);
   void end(Loan& loan);
@@ -159,10 +159,11 @@ struct Copied {
   std::shared_ptr<Holdings> holdings;
   std::vector<rille_handle> handles;  // each is held until the copy ends
 };
-Result<std::shared_ptr<Copied>> copy(const rille_value& value, std::shared_ptr<Holdings> holdings, const Place& place);
+Result<std::shared_ptr<Copied>> copy(const rille_value& value, std::shared_ptr<Holdings> holdings,
+                                     const ValueName& place);
 // For the journal. Error `invalid`: the value contains a handle or a function.
-Result<Value> to_data(const rille_value& value, const Place& place);
+Result<Value> to_data(const rille_value& value, const ValueName& place);
 // Borrows the strings of `value`. Error `invalid`: keys that are numbers or booleans.
-Result<rille_value> lend_data(const Value& value, Arena& arena, const Place& place);
+Result<rille_value> lend_data(const Value& value, Arena& arena, const ValueName& place);
 
 }  // namespace rille::capi

@@ -30,7 +30,7 @@ Async<Value> wait_for(std::shared_ptr<CallState> call, CancelToken token) {
   });
   RILLE_CO_TRY(call->answer, co_await call->future);
   if (!call->journaled || !call->answer.copied) co_return call->answer.value;
-  co_return to_data(call->answer.copied->value, Place{"the result", 0, call->function->full_name});
+  co_return to_data(call->answer.copied->value, ValueName{"the result", 0, call->function->full_name});
 }
 
 Async<Value> perform(std::shared_ptr<CallState> call, CancelToken token) {
@@ -252,7 +252,7 @@ rille_error* rille_call_value(rille_call* call, size_t index, rille_value* value
       value->as.number = lua_tonumber(call->L, at);
       return {};
     }
-    const Place place{"argument", index + 1, call->function.full_name};
+    const ValueName place{"argument", index + 1, call->function.full_name};
     Loan& loan = call->lender();
     if (!call->L) {
       RILLE_TRY(*value, lend_data(call->state->arguments[index], loan.arena, place));
@@ -290,9 +290,9 @@ void rille_call_return_value(rille_call* call, const rille_value* value) {
   static const rille_value nil{};
   const rille_value& v = value ? *value : nil;
   if (v.kind == RILLE_VALUE_NUMBER) return rille_call_return_number(call, v.as.number);
-  if (!call->L) return answer(call, [&] { return to_data(v, Place{"the result", 0, call->function.full_name}); });
+  if (!call->L) return answer(call, [&] { return to_data(v, ValueName{"the result", 0, call->function.full_name}); });
   try {
-    Result<> pushed = call->bridge->push_protected(call->L, v, Place{"the result", 0, {}});
+    Result<> pushed = call->bridge->push_protected(call->L, v, ValueName{"the result", 0, {}});
     if (!pushed) return call->fail(std::move(pushed.error()).with_operation(call->function.full_name));
     call->has = rille_call::Has::pushed;
   } catch (const std::exception& e) { call->fail(take(give_exception(e))); }
@@ -347,7 +347,7 @@ void rille_completion_resolve_value(rille_completion* completion, const rille_va
   Result<Answer> result = Answer();
   try {
     if (value) {
-      Result<std::shared_ptr<Copied>> made = copy(*value, completion->state->holdings, Place{"the result", 0, {}});
+      Result<std::shared_ptr<Copied>> made = copy(*value, completion->state->holdings, ValueName{"the result", 0, {}});
       if (made) result->copied = std::move(*made);
       else result = std::move(made).error();
     }

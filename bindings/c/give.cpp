@@ -14,7 +14,7 @@ namespace {
 // Walks a value of the host program, checks it, and names the position of a refused value in the error.
 class Walk {
  public:
-  explicit Walk(const Place& place) : place_(place) {}
+  explicit Walk(const ValueName& place) : place_(place) {}
 
   Error refuse(const std::string& why, std::string hint = {}) const {
     return make_error(ErrorKind::invalid, place_.text() + text_of(path_) + " " + why, std::move(hint));
@@ -71,7 +71,7 @@ class Walk {
     return r;
   }
 
-  const Place& place_;
+  const ValueName& place_;
   std::vector<Step> path_;
   std::size_t count_ = 0;
 };
@@ -81,7 +81,7 @@ class Walk {
 // Pushes a value; errors of Lua (memory) are raised.
 class Giver {
  public:
-  Giver(lua_State* L, Bridge& bridge, const Place& place) : L_(L), bridge_(bridge), walk_(place) {}
+  Giver(lua_State* L, Bridge& bridge, const ValueName& place) : L_(L), bridge_(bridge), walk_(place) {}
 
   Result<> give(const rille_value& v) {
     RILLE_CHECK(walk_.enter(v));
@@ -149,12 +149,12 @@ class Giver {
   Walk walk_;
 };
 
-void Bridge::push(lua_State* L, const rille_value& v, const Place& place) {
+void Bridge::push(lua_State* L, const rille_value& v, const ValueName& place) {
   if (v.kind == RILLE_VALUE_NUMBER) lua_pushnumber(L, v.as.number);
   else value_or_raise(L, Giver(L, *this, place).give(v));
 }
 
-Result<> Bridge::push_protected(lua_State* L, const rille_value& v, const Place& place) {
+Result<> Bridge::push_protected(lua_State* L, const rille_value& v, const ValueName& place) {
   switch (v.kind) {
     case RILLE_VALUE_NIL: lua_pushnil(L); return {};
     case RILLE_VALUE_BOOL: lua_pushboolean(L, v.as.boolean != 0); return {};
@@ -167,7 +167,7 @@ namespace {
 
 class Copier {
  public:
-  Copier(Copied& to, const Place& place) : to_(to), walk_(place) {}
+  Copier(Copied& to, const ValueName& place) : to_(to), walk_(place) {}
 
   Result<> copy(const rille_value& v, rille_value& out) {
     RILLE_CHECK(walk_.enter(v));
@@ -248,13 +248,14 @@ Copied::~Copied() {
   for (const rille_handle h : handles) (void)holdings->drop(h);
 }
 
-Result<std::shared_ptr<Copied>> copy(const rille_value& value, std::shared_ptr<Holdings> holdings, const Place& place) {
+Result<std::shared_ptr<Copied>> copy(const rille_value& value, std::shared_ptr<Holdings> holdings,
+                                     const ValueName& place) {
   auto made = std::make_shared<Copied>(std::move(holdings));
   RILLE_CHECK(Copier(*made, place).copy(value, made->value));
   return made;
 }
 
-Result<Value> to_data(const rille_value& value, const Place& place) {
+Result<Value> to_data(const rille_value& value, const ValueName& place) {
   Walk walk(place);
   Value out;
   RILLE_CHECK(data_of(value, walk, out));

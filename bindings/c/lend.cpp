@@ -31,7 +31,7 @@ rille_value of_bytes(const char* data, std::size_t size) {
 
 }  // namespace
 
-std::string Place::text() const {
+std::string ValueName::text() const {
   std::string out(what);
   if (number) out += fmt::format(" {}", number);
   if (!of.empty()) out += fmt::format(" of {}", of);
@@ -47,7 +47,7 @@ std::string text_of(const std::vector<Step>& path) {
 // Raises in Lua. Stack indices are absolute.
 class Lender {
  public:
-  Lender(lua_State* L, Bridge& bridge, Loan& loan, const Place& place)
+  Lender(lua_State* L, Bridge& bridge, Loan& loan, const ValueName& place)
       : L_(L), bridge_(bridge), loan_(loan), place_(place), path_(loan.path), open_(loan.open), fields_(loan.fields) {
     path_.clear(), open_.clear(), fields_.clear();
   }
@@ -228,18 +228,18 @@ class Lender {
   lua_State* L_;
   Bridge& bridge_;
   Loan& loan_;
-  const Place& place_;
+  const ValueName& place_;
   std::vector<Step>& path_;
   std::vector<const void*>& open_;
   std::vector<rille_field>& fields_;  // fields of the tables that are being read
   std::size_t values_left_ = values_max;
 };
 
-rille_value Bridge::lend_raising(lua_State* L, int index, Loan& loan, const Place& place) {
+rille_value Bridge::lend_raising(lua_State* L, int index, Loan& loan, const ValueName& place) {
   return Lender(L, *this, loan, place).lend(absolute(L, index));
 }
 
-Result<rille_value> Bridge::lend(lua_State* L, int index, Loan& loan, const Place& place) {
+Result<rille_value> Bridge::lend(lua_State* L, int index, Loan& loan, const ValueName& place) {
   rille_value v{};
   switch (lua_type(L, index)) {
     case LUA_TNONE:
@@ -258,7 +258,7 @@ Result<rille_value> Bridge::lend(lua_State* L, int index, Loan& loan, const Plac
   return v;
 }
 
-Result<rille_value> lend_data(const Value& value, Arena& arena, const Place& place) {
+Result<rille_value> lend_data(const Value& value, Arena& arena, const ValueName& place) {
   rille_value v{};
   if (const bool* b = value.as_bool()) {
     v = of_kind(RILLE_VALUE_BOOL);

@@ -75,7 +75,8 @@ int wait_for_call(lua_State* L) {
     return call->journaled ? perform(call, std::move(token)) : wait_for(call, std::move(token));
   };
   auto push_answer = [call, &bridge](lua_State* l, Value value) {
-    if (!call->journaled && call->answer.copied) bridge.push(l, call->answer.copied->value, Place{"the result", 0, {}});
+    if (!call->journaled && call->answer.copied)
+      bridge.push(l, call->answer.copied->value, ValueName{"the result", 0, {}});
     else push_value(l, value);
     return 1;
   };

@@ -44,7 +44,7 @@ Result<FunctionRef> make_body(rille_script& s, int ref, std::uint64_t number, co
     lua_rawgeti(L, LUA_REGISTRYINDEX, s.begin);
     lua_pushnumber(L, static_cast<double>(number));
     lua_rawgeti(L, LUA_REGISTRYINDEX, ref);
-    for (std::size_t i = 0; i < count; ++i) s.bridge().push(L, arguments[i], Place{"argument", i + 1, {}});
+    for (std::size_t i = 0; i < count; ++i) s.bridge().push(L, arguments[i], ValueName{"argument", i + 1, {}});
     lua_call(L, static_cast<int>(count) + 2, 1);
     body = s.host().keep_function(L, -1);
   }));
@@ -103,7 +103,8 @@ Result<std::vector<rille_value>> take_answer(rille_script& s, std::uint64_t numb
     for (int i = 1; i <= (fine ? n : 1); ++i) {
       lua_settop(L, 2);
       lua_rawgeti(L, 2, i);
-      if (fine) values.push_back(s.bridge().lend_raising(L, 3, loan, Place{"result", static_cast<std::size_t>(i), {}}));
+      if (fine)
+        values.push_back(s.bridge().lend_raising(L, 3, loan, ValueName{"result", static_cast<std::size_t>(i), {}}));
       else failure = to_error(L, 3);
     }
   }));

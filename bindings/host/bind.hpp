@@ -46,7 +46,7 @@ T value_or_raise(lua_State* L, Result<T> r) {
 // `fn` may use 1 MiB beyond the memory limit, so that a memory error can still be reported.
 template <class F>
 Result<> protect(lua_State* L, F&& fn) {
-  State::Reserve reserve(L);
+  LuaState::Reserve reserve(L);
   int rc = lua_cpcall(
       L,
       [](lua_State* l) -> int {

@@ -22,7 +22,7 @@ constexpr std::size_t bytes_per_value = 64;
 class Encoder {
  public:
   Encoder(lua_State* L, std::string_view what)
-      : L_(L), what_(what), bytes_left_(State::of(L).bytes_limit() ? State::of(L).bytes_limit() : SIZE_MAX) {
+      : L_(L), what_(what), bytes_left_(LuaState::of(L).bytes_limit() ? LuaState::of(L).bytes_limit() : SIZE_MAX) {
     if (const auto& use = LuaHost::of(L).options().memory; use && use->limit_bytes()) bytes_left_ = room(*use);
   }
 

@@ -109,7 +109,7 @@ Entry::~Entry() {
 Error Entry::error(lua_State* from) {
   lua_State* L = host_.lua();
   std::optional<Error> found = over();
-  State::Reserve reserve(L);
+  LuaState::Reserve reserve(L);
   if (from != L) lua_xmove(from, L, 1);
   Error e = caught_error(L, -1);
   lua_pop(L, 1);

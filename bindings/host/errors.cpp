@@ -179,7 +179,7 @@ Error to_error(lua_State* L, int index) {
     std::size_t size = 0;
     const char* s = lua_tolstring(L, index, &size);
     e.message = bounded(s, size);
-    if (e.message == "not enough memory") return State::of(L).memory_error();
+    if (e.message == "not enough memory") return LuaState::of(L).memory_error();
     if (e.message == "C++ exception") e.kind = ErrorKind::internal;
     return e;
   }
@@ -221,7 +221,7 @@ Error error_from_exception(const std::exception& e) {
 std::string traceback(lua_State* of, int level, bool full) {
   std::string out;
   int shown = 0, read = 0;
-  bool all = full || (State::of(of).owner && LuaHost::of(of).options().full_tracebacks);
+  bool all = full || (LuaState::of(of).owner && LuaHost::of(of).options().full_tracebacks);
   for (lua_State* L = of; L;) {
     lua_Debug ar;
     for (; lua_getstack(L, level, &ar); ++level) {

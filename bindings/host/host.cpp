@@ -63,7 +63,7 @@ LuaHost::LuaHost(Loop& loop, HostOptions options) : loop_(loop), options_(std::m
 Result<std::unique_ptr<LuaHost>> LuaHost::create(Loop& loop, HostOptions options) {
   std::unique_ptr<LuaHost> host(new LuaHost(loop, std::move(options)));
   RILLE_TRY(host->state_,
-            State::create(host->options_.memory_limit_bytes, host->options_.allocator, host->options_.memory));
+            LuaState::create(host->options_.memory_limit_bytes, host->options_.allocator, host->options_.memory));
   host->state_->owner = host.get();
   host->bell_ = std::make_unique<Bell>(host->lua(), &LuaHost::hook);
   host->self_ = std::make_shared<LuaHost*>(host.get());

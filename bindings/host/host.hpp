@@ -162,9 +162,9 @@ class LuaHost final : public Guest {
   void go_on();  // continues the code that gave way; called by the Turn
 
   // For the bindings of C++ functions.
-  static LuaHost& of(lua_State* L) { return *static_cast<LuaHost*>(State::of(L).owner); }
+  static LuaHost& of(lua_State* L) { return *static_cast<LuaHost*>(LuaState::of(L).owner); }
   lua_State* lua() const { return state_->lua(); }
-  State& state() { return *state_; }
+  LuaState& state() { return *state_; }
   Loop& loop() { return loop_; }
   engine::Run& run() { return *run_; }  // valid after bind_run
   engine::RunControl& control() { return *control_; }
@@ -261,7 +261,7 @@ class LuaHost final : public Guest {
   engine::Run* run_ = nullptr;
   engine::RunControl* control_ = nullptr;
   engine::Fibers* run_fibers_ = nullptr;
-  std::unique_ptr<State> state_;
+  std::unique_ptr<LuaState> state_;
   std::unique_ptr<Bell> bell_;
   std::map<FiberId, std::unique_ptr<Fiber>> fibers_;
   detail::Driver::Node drivers_;  // sentinel of a circular list

@@ -145,7 +145,7 @@ void* new_object(lua_State* L, const void* key, std::size_t size) {
   if (lua_isnil(L, -1)) raise(L, make_error(ErrorKind::internal, "an object's class is not defined in this state"));
   lua_pop(L, 1);
   auto* header = static_cast<ObjectHeader*>(lua_newuserdata(L, size));
-  header->number = ++State::of(L).objects_made;
+  header->number = ++LuaState::of(L).objects_made;
   return header;
 }
 

@@ -33,7 +33,7 @@ bool is_same(lua_State* L, int a, int b) {
 }
 
 // Pushes the current value of place i: an upvalue or a global.
-void push_current(lua_State* L, const Reads::Place& place, std::size_t i, int seen) {
+void push_current(lua_State* L, const Reads::Variable& place, std::size_t i, int seen) {
   lua_rawgeti(L, seen, holder_at(i));
   if (place.upvalue != 0) {
     lua_getupvalue(L, -1, place.upvalue);
@@ -90,7 +90,7 @@ constexpr int reads_depth_max = 8;
 constexpr std::size_t places_max = 256;
 
 struct Found {
-  Reads::Place place;
+  Reads::Variable place;
   const void* cell;  // identifies the upvalue; null: the place is a global
 };
 
@@ -135,7 +135,7 @@ struct Walk {
     lua_settop(L, store - 1);
   }
 
-  void add(Reads::Place place, const void* cell, int holder, int value, int depth) {
+  void add(Reads::Variable place, const void* cell, int holder, int value, int depth) {
     place.function = is_script_function(L, value);
     const bool inner = place.function;
     found.push_back({std::move(place), cell});

@@ -18,7 +18,7 @@ std::string text_in_key(std::string_view text);
 
 class Reads {
  public:
-  struct Place {
+  struct Variable {
     std::string name;       // the variable's name, such as "scale"
     std::string value;      // the value as text: "2", "\"text\"", "nil", "table #3"
     int upvalue = 0;        // index of the upvalue; 0: the place is a global
@@ -28,11 +28,11 @@ class Reads {
   // True at the first call, and if a value has changed since the last call. `seen` is the index of a table that belongs
   // to this Reads and keeps the places' holders and values; the table's field `ids` has weak keys.
   bool look(lua_State* L, int function, int seen);
-  const std::vector<Place>& places() const { return places_; }
+  const std::vector<Variable>& places() const { return places_; }
 
  private:
   void find(lua_State* L, int function, int seen);
-  std::vector<Place> places_;
+  std::vector<Variable> places_;
   bool found_ = false;
 };
 

@@ -153,7 +153,7 @@ class PausedReplacing final : public PausedCall {
  private:
   // The largest possible size of the output, which counts against Lua's memory limit.
   static std::size_t room(lua_State* L) {
-    const State& state = State::of(L);
+    const LuaState& state = LuaState::of(L);
     if (state.bytes_limit() == 0) return SIZE_MAX;
     return state.bytes_limit() - std::min(state.bytes_limit(), state.bytes_used());
   }

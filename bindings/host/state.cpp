@@ -70,7 +70,7 @@ void* take_mapped(void* pointer, std::size_t old_size, std::size_t new_size) {
 
 }  // namespace
 
-void* State::take(void* pointer, std::size_t old_size, std::size_t new_size) {
+void* LuaState::take(void* pointer, std::size_t old_size, std::size_t new_size) {
   if (allocator_.function) return allocator_.function(allocator_.payload, pointer, old_size, new_size);
   if (old_size >= mapped_from || new_size >= mapped_from) return take_mapped(pointer, old_size, new_size);
   if (new_size > 0) return std::realloc(pointer, new_size);
@@ -78,8 +78,8 @@ void* State::take(void* pointer, std::size_t old_size, std::size_t new_size) {
   return nullptr;
 }
 
-void* State::allocate(void* ud, void* pointer, std::size_t old_size, std::size_t new_size) {
-  auto* self = static_cast<State*>(ud);
+void* LuaState::allocate(void* ud, void* pointer, std::size_t old_size, std::size_t new_size) {
+  auto* self = static_cast<LuaState*>(ud);
   if (!pointer) old_size = 0;
   if (new_size == 0) {
     self->used_ -= old_size;
@@ -108,7 +108,7 @@ void* State::allocate(void* ud, void* pointer, std::size_t old_size, std::size_t
 
 // Starts each collection as soon as the last has ended, and collects faster than the script allocates. Only sets the
 // collector's parameters.
-void State::press() {
+void LuaState::press() {
   if (pressed_ || !L_) return;
   pressed_ = true;
   lua_gc(L_, LUA_GCSETPAUSE, 100);
@@ -127,16 +127,16 @@ std::size_t default_memory_limit() {
   return bytes / 2;
 }
 
-Result<std::unique_ptr<State>> State::create(std::size_t memory_limit_bytes, Allocator allocator,
-                                             std::shared_ptr<MemoryUse> use) {
+Result<std::unique_ptr<LuaState>> LuaState::create(std::size_t memory_limit_bytes, Allocator allocator,
+                                                   std::shared_ptr<MemoryUse> use) {
   if (rille_load_luajit)
     if (const char* why = rille_load_luajit())
       return make_error(ErrorKind::config, fmt::format("LuaJIT cannot be loaded: {}", why),
                         "install it (Debian: libluajit-5.1-2), or put it where the loader looks");
   RILLE_CHECK(refuse_foreign_lua());
-  std::unique_ptr<State> state(new State());
+  std::unique_ptr<LuaState> state(new LuaState());
   state->allocator_ = allocator;
-  state->L_ = lua_newstate(&State::allocate, state.get());
+  state->L_ = lua_newstate(&LuaState::allocate, state.get());
   if (!state->L_)
     return make_error(ErrorKind::config,
                       "LuaJIT refused a custom allocator: it is not a GC64 build, or memory is exhausted",
@@ -159,11 +159,11 @@ Result<std::unique_ptr<State>> State::create(std::size_t memory_limit_bytes, All
   return state;
 }
 
-State::~State() {
+LuaState::~LuaState() {
   if (L_) lua_close(L_);
 }
 
-Error State::memory_error() const {
+Error LuaState::memory_error() const {
   if (!limit_hit_) return make_error(ErrorKind::memory, "out of memory", "free some memory on this machine");
   if (use_ && use_->limit_bytes()) return use_->error();
   return make_error(

@@ -1,6 +1,6 @@
-// State: one lua_State with an allocator that enforces a memory limit. A process may have several States; one thread at
-// a time uses a State. create fails with `config` if the LuaJIT found at run time is not the one compiled against, is
-// not a GC64 build, or if another Lua in the process has taken over LuaJIT's symbols.
+// LuaState: one lua_State with an allocator that enforces a memory limit. A process may have several States; one thread
+// at a time uses a LuaState. create fails with `config` if the LuaJIT found at run time is not the one compiled
+// against, is not a GC64 build, or if another Lua in the process has taken over LuaJIT's symbols.
 #pragma once
 
 #include <cstddef>
@@ -23,29 +23,29 @@ struct Allocator {
   void* payload = nullptr;
 };
 
-class State {
+class LuaState {
  public:
   // memory_limit_bytes 0: no limit. Allocation beyond the limit raises "not enough memory" in Lua. Once a quarter of
   // the limit is used, the garbage collector works harder, so that garbage is freed before the limit is reached. With
   // `use` its limit applies instead, and Lua's memory is one part of that count.
-  static Result<std::unique_ptr<State>> create(std::size_t memory_limit_bytes, Allocator allocator = {},
-                                               std::shared_ptr<MemoryUse> use = {});
-  ~State();
-  State(const State&) = delete;
-  State& operator=(const State&) = delete;
+  static Result<std::unique_ptr<LuaState>> create(std::size_t memory_limit_bytes, Allocator allocator = {},
+                                                  std::shared_ptr<MemoryUse> use = {});
+  ~LuaState();
+  LuaState(const LuaState&) = delete;
+  LuaState& operator=(const LuaState&) = delete;
 
   lua_State* lua() const { return L_; }
   std::size_t bytes_used() const { return used_; }
   std::size_t bytes_limit() const { return limit_; }
   Error memory_error() const;      // an error of kind `memory` that names the limit
   std::function<bool()> relieve;   // called when the limit is reached; returns whether it freed memory outside of Lua
-  void* owner = nullptr;           // the LuaHost that owns this State
+  void* owner = nullptr;           // the LuaHost that owns this LuaState
   std::uint64_t objects_made = 0;  // number of objects created so far (object.hpp)
 
-  static State& of(lua_State* L) {  // `L` may be any coroutine of the state
+  static LuaState& of(lua_State* L) {  // `L` may be any coroutine of the state
     void* ud = nullptr;
     lua_getallocf(L, &ud);
-    return *static_cast<State*>(ud);
+    return *static_cast<LuaState*>(ud);
   }
 
   // While a Reserve exists, the limit is 1 MiB higher: for the host's work after the script has reached the limit.
@@ -56,11 +56,11 @@ class State {
     Reserve(const Reserve&) = delete;
 
    private:
-    State& state_;
+    LuaState& state_;
   };
 
  private:
-  State() = default;
+  LuaState() = default;
   static void* allocate(void* ud, void* pointer, std::size_t old_size, std::size_t new_size);
   void* take(void* pointer, std::size_t old_size, std::size_t new_size);
   void press();

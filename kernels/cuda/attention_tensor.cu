@@ -14,8 +14,8 @@ namespace rille::kernels::cuda {
 constexpr int block_rows = 64, block_threads = 128;
 constexpr float log2_e = 1.44269504088896340736f;
 
-struct Place { int b, h, first; };
-DEVICE Place place_of(int heads, int length, bool last_first) {
+struct Block { int b, h, first; };
+DEVICE Block block_of(int heads, int length, bool last_first) {
   const int blocks = (length + block_rows - 1) / block_rows;
   const int pair = int(blockIdx.x) / blocks, block = int(blockIdx.x) % blocks;
   return {pair / heads, pair % heads, (last_first ? blocks - 1 - block : block) * block_rows};
@@ -24,7 +24,7 @@ template <class T> DEVICE T* head_of(const Strided& m, int b, int h) {
   return static_cast<T*>(m.data) + b * m.batch + h * m.head;
 }
 // The sum or the maximum of a row, whose elements four lanes hold.
-template <class F> DEVICE float over_four(float x) {
+template <class F> DEVICE float reduce_quad(float x) {
   x = F::of(x, from_lane(x, 1));
   return F::of(x, from_lane(x, 2));
 }
@@ -32,13 +32,13 @@ template <class F> DEVICE float over_four(float x) {
 // The mask and the number of keys for one pair of heads; without `masked` it does nothing and costs nothing. With it,
 // scores are scaled before the mask is added, and compared before they become exponents of 2, because a mask may add
 // -3e38 to hide a key.
-template <class T, bool masked> struct Sight {
+template <class T, bool masked> struct KeyMask {
   const Byte* seen = nullptr;
   const T* added = nullptr;
   Long row = 0, column = 0;
   float scale = 1;
   int keys;                                        // number of keys of this batch entry
-  __device__ __forceinline__ Sight(const Attention& a, int b, int h) : keys(a.s) {
+  __device__ __forceinline__ KeyMask(const Attention& a, int b, int h) : keys(a.s) {
     if (!masked) return;
     scale = float(a.scale);
     if (a.lengths && a.lengths[b] < keys) keys = a.lengths[b] < 0 ? 0 : int(a.lengths[b]);
@@ -64,11 +64,11 @@ template <class T, int D, int N, bool masked> DEVICE void attend(const Attention
   constexpr int tile = N * 8;                     // keys per tile
   DYNAMIC_SHARED(T, shared);
   T *const q = shared, *const other = shared + block_rows * D;
-  const Place me = place_of(a.heads, a.t, a.causal);
+  const Block me = block_of(a.heads, a.t, a.causal);
   const int key_head = me.h / (a.heads / a.groups), row = int(threadIdx.x) / 32 * 16, lane = int(threadIdx.x) % 32;
   const T *k = head_of<const T>(a.k, me.b, key_head), *v = head_of<const T>(a.v, me.b, key_head);
-  const Sight<T, masked> sight(a, me.b, me.h);
-  const int shift = a.s - a.t, last = me.first + block_rows - 1, keys_there = sight.keys;
+  const KeyMask<T, masked> mask(a, me.b, me.h);
+  const int shift = a.s - a.t, last = me.first + block_rows - 1, keys_there = mask.keys;
   const int end = a.causal && last + 1 + shift < keys_there ? last + 1 + shift : keys_there;
   const int tiles = (end + tile - 1) / tile;
   const auto fetch = [&](int n) {
@@ -91,24 +91,24 @@ template <class T, int D, int N, bool masked> DEVICE void attend(const Attention
         for (int e = 0; e < 4; ++e) {
           const int j = n * tile + i * 8 + lane % 4 * 2 + e % 2, query = me.first + row + lane / 4 + e / 2 * 8;
           if (j >= keys_there || (a.causal && j > query + shift)) s[i][e] = -INFINITY;
-          else if (masked) s[i][e] = query < a.t ? sight.of(s[i][e], query, j) : 0.0f;
+          else if (masked) s[i][e] = query < a.t ? mask.of(s[i][e], query, j) : 0.0f;
         }
     }
 #pragma unroll
     for (int half = 0; half < 2; ++half) {         // a lane has rows lane / 4 and lane / 4 + 8
-      float most = largest[half];
+      float row_max = largest[half];
 #pragma unroll
-      for (int i = 0; i < N; ++i) most = Most::of(Most::of(most, s[i][2 * half]), s[i][2 * half + 1]);
-      most = over_four<Most>(most);
-      const float base = masked && most == -INFINITY ? 0.0f : most;    // -inf: the row has seen no key yet
-      const float less = power_of_two((largest[half] - base) * factor);
+      for (int i = 0; i < N; ++i) row_max = Most::of(Most::of(row_max, s[i][2 * half]), s[i][2 * half + 1]);
+      row_max = reduce_quad<Most>(row_max);
+      const float base = masked && row_max == -INFINITY ? 0.0f : row_max;    // -inf: the row has seen no key yet
+      const float less = exp2_fast((largest[half] - base) * factor);
       float sum = 0;
 #pragma unroll
       for (int i = 0; i < N; ++i)
 #pragma unroll
-        for (int e = 2 * half; e < 2 * half + 2; ++e) sum += s[i][e] = power_of_two((s[i][e] - base) * factor);
+        for (int e = 2 * half; e < 2 * half + 2; ++e) sum += s[i][e] = exp2_fast((s[i][e] - base) * factor);
       total[half] = total[half] * less + sum;
-      largest[half] = most;
+      largest[half] = row_max;
 #pragma unroll
       for (int c = 0; c < D / 8; ++c) {
         o[c][2 * half] *= less;
@@ -118,8 +118,8 @@ template <class T, int D, int N, bool masked> DEVICE void attend(const Attention
     add_plain<D, N>(o, s, values);
     __syncthreads();
   }
-  total[0] = over_four<Plus>(total[0]);
-  total[1] = over_four<Plus>(total[1]);
+  total[0] = reduce_quad<Plus>(total[0]);
+  total[1] = reduce_quad<Plus>(total[1]);
   if (masked) {                                    // the loop may have had no tile
     wait_copies<0>();
     __syncthreads();
@@ -140,8 +140,8 @@ template <class T, int D, int N, bool masked> DEVICE void attend(const Attention
 
 // Replaces the score s by P = e^(s - log-sum-exp); `lse` is scaled by log2 e unless `masked`. Returns dS.
 template <bool masked>
-DEVICE float slope(float& s, float dp, float factor, float lse, float delta, float scale, bool sees) {
-  s = !sees ? 0.0f : masked ? power_of_two((s - lse) * log2_e) : power_of_two(s * factor - lse);
+DEVICE float score_grad(float& s, float dp, float factor, float lse, float delta, float scale, bool sees) {
+  s = !sees ? 0.0f : masked ? exp2_fast((s - lse) * log2_e) : exp2_fast(s * factor - lse);
   return scale * s * (dp - delta);
 }
 
@@ -151,11 +151,11 @@ template <class T, int D, int N, bool masked> DEVICE void grad_queries(const Att
   constexpr int tile = N * 8;
   DYNAMIC_SHARED(T, shared);
   T *const q = shared, *const go = q + block_rows * D, *const other = go + block_rows * D;
-  const Place me = place_of(a.heads, a.t, a.causal);
+  const Block me = block_of(a.heads, a.t, a.causal);
   const int key_head = me.h / (a.heads / a.groups), row = int(threadIdx.x) / 32 * 16, lane = int(threadIdx.x) % 32;
   const T *k = head_of<const T>(a.k, me.b, key_head), *v = head_of<const T>(a.v, me.b, key_head);
-  const Sight<T, masked> sight(a, me.b, me.h);
-  const int shift = a.s - a.t, last = me.first + block_rows - 1, keys_there = sight.keys;
+  const KeyMask<T, masked> mask(a, me.b, me.h);
+  const int shift = a.s - a.t, last = me.first + block_rows - 1, keys_there = mask.keys;
   const int end = a.causal && last + 1 + shift < keys_there ? last + 1 + shift : keys_there;
   const int tiles = (end + tile - 1) / tile;
   const auto fetch = [&](int n) {
@@ -185,8 +185,8 @@ template <class T, int D, int N, bool masked> DEVICE void grad_queries(const Att
       for (int e = 0; e < 4; ++e) {
         const int j = n * tile + i * 8 + lane % 4 * 2 + e % 2, query = me.first + row + lane / 4 + e / 2 * 8;
         const bool sees = j < keys_there && (!a.causal || j <= query + shift) && (!masked || query < a.t);
-        if (masked && sees) s[i][e] = sight.of(s[i][e], query, j);
-        dp[i][e] = slope<masked>(s[i][e], dp[i][e], factor, lse[e / 2], delta[e / 2], float(a.scale), sees);
+        if (masked && sees) s[i][e] = mask.of(s[i][e], query, j);
+        dp[i][e] = score_grad<masked>(s[i][e], dp[i][e], factor, lse[e / 2], delta[e / 2], float(a.scale), sees);
       }
     add_plain<D, N>(dq, dp, keys);
     __syncthreads();
@@ -207,11 +207,11 @@ template <class T, int D, int N, bool masked> DEVICE void grad_keys(const Attent
   T *const k = shared, *const v = k + block_rows * D, *const other = v + block_rows * D;
   // Of each there are two tiles: while one is used, the next one is loaded.
   float *const lses = reinterpret_cast<float*>(other + 4 * tile * D), *const deltas = lses + 2 * tile;
-  const Place me = place_of(a.groups, a.s, false);
+  const Block me = block_of(a.groups, a.s, false);
   const int each = a.heads / a.groups, row = int(threadIdx.x) / 32 * 16, lane = int(threadIdx.x) % 32;
   const int shift = a.s - a.t, begin = a.causal && me.first > shift ? (me.first - shift) / tile : 0;
-  Sight<T, masked> sight(a, me.b, me.h * each);
-  const int keys_there = sight.keys;
+  KeyMask<T, masked> mask(a, me.b, me.h * each);
+  const int keys_there = mask.keys;
   const int in_head = me.first < keys_there ? (a.t + tile - 1) / tile - begin : 0;
   const int tiles = in_head > 0 ? in_head * each : 0;
   const auto fetch = [&](int n) {
@@ -234,7 +234,7 @@ template <class T, int D, int N, bool masked> DEVICE void grad_keys(const Attent
   for (int n = 0; n < tiles; ++n) {
     await_tile(n, tiles, fetch);
     const int first = (begin + n % in_head) * tile;
-    if (masked) sight.turn(a, me.b, me.h * each + n / in_head);
+    if (masked) mask.turn(a, me.b, me.h * each + n / in_head);
     T *const queries = other + (n & 1) * 2 * tile * D, *const gradients = queries + tile * D;
     float s[N][4] = {}, dp[N][4] = {};
     add_turned<D, N>(s, [&](unsigned (&x)[4], int c) { left_of<D>(x, k, row, c * 16); }, queries);
@@ -246,9 +246,9 @@ template <class T, int D, int N, bool masked> DEVICE void grad_keys(const Attent
         const int column = i * 8 + lane % 4 * 2 + e % 2, query = first + column;
         const int j = me.first + row + lane / 4 + e / 2 * 8;
         const bool sees = query < a.t && j < keys_there && (!a.causal || j <= query + shift);
-        if (masked && sees) s[i][e] = sight.of(s[i][e], query, j);
+        if (masked && sees) s[i][e] = mask.of(s[i][e], query, j);
         const int at = (n & 1) * tile + column;
-        dp[i][e] = slope<masked>(s[i][e], dp[i][e], factor, lses[at], deltas[at], float(a.scale), sees);
+        dp[i][e] = score_grad<masked>(s[i][e], dp[i][e], factor, lses[at], deltas[at], float(a.scale), sees);
       }
     add_plain<D, N>(dv, s, gradients);
     add_plain<D, N>(dk, dp, queries);

@@ -5,8 +5,8 @@
 namespace rille::kernels::cuda {
 
 // The tensor that this block updates, and the elements [first, end) of its piece.
-struct Place { int tensor; Long first, end; };
-DEVICE Place place_of(const Tensors& t) {
+struct Piece { int tensor; Long first, end; };
+DEVICE Piece piece_of(const Tensors& t) {
   int low = 0, high = t.count - 1;
   while (low < high) {
     const int middle = (low + high + 1) / 2;
@@ -18,7 +18,7 @@ DEVICE Place place_of(const Tensors& t) {
 }
 
 // Calls body(Count<V>, first element) for this thread's elements of the piece; Count<1> if the memory is not aligned.
-template <int V, class Body> DEVICE void each_element(const Tensors& t, const Place& p, const Body& body) {
+template <int V, class Body> DEVICE void each_element(const Tensors& t, const Piece& p, const Body& body) {
   Long at = p.first + Long(threadIdx.x) * V;
   if (t.packed >> p.tensor & 1) {
     for (; at + V <= p.end; at += Long(blockDim.x) * V) body(Count<V>(), at);
@@ -27,7 +27,7 @@ template <int V, class Body> DEVICE void each_element(const Tensors& t, const Pl
     for (at = p.first + threadIdx.x; at < p.end; at += blockDim.x) body(Count<1>(), at);
   }
 }
-template <class T> DEVICE T* memory(const Tensors& t, const Place& p, int role, Long at) {
+template <class T> DEVICE T* memory(const Tensors& t, const Piece& p, int role, Long at) {
   return static_cast<T*>(t.data[role][p.tensor]) + at;
 }
 
@@ -39,7 +39,7 @@ template <class T, class G = T>
 DEVICE void adamw(const Tensors& t, const Long* steps, const T* lr_at, const Update& how) {
   __shared__ T keep_, rate_, root_;
   if (skipped(how)) return;
-  const Place place = place_of(t);
+  const Piece place = piece_of(t);
   if (threadIdx.x == 0) {
     const double lr = double(*lr_at), n = double(steps[t.number[place.tensor]]);
     keep_ = T(how.coupled ? 1 : 1 - lr * how.decay);
@@ -74,7 +74,7 @@ template <class T> DEVICE void sgd(const Tensors& t, const T* lr_at, const Updat
   if (skipped(how)) return;
   const T lr = *lr_at, momentum = T(how.beta1), l2 = T(how.coupled ? how.decay : 0);
   const T keep = T(how.coupled ? 1 : 1 - double(lr) * how.decay);
-  const Place place = place_of(t);
+  const Piece place = piece_of(t);
   each_element<pack_of(sizeof(T))>(t, place, [&](auto count, Long at) {
     constexpr int V = decltype(count)::value;
     T p[V], g[V], m[V];
@@ -100,7 +100,7 @@ template <class T> DEVICE void lion(const Tensors& t, const T* lr_at, const Upda
   if (skipped(how)) return;
   const T rate = *lr_at, keep = T(1 - double(rate) * how.decay);
   const T beta1 = T(how.beta1), beta2 = T(how.beta2), rest1 = T(1 - how.beta1), rest2 = T(1 - how.beta2);
-  const Place place = place_of(t);
+  const Piece place = piece_of(t);
   each_element<pack_of(sizeof(T))>(t, place, [&](auto count, Long at) {
     constexpr int V = decltype(count)::value;
     T p[V], g[V], m[V];
@@ -124,7 +124,7 @@ template <class T> DEVICE void average(const Tensors& t, const Long* steps_at, c
   const double steps = steps_at ? double(*steps_at) : 0.0, young = (1 + steps) / (10 + steps);
   const double weight = steps_at && young < how.beta1 ? young : how.beta1;
   const T keep = T(weight), rest = T(1 - weight);
-  const Place place = place_of(t);
+  const Piece place = piece_of(t);
   each_element<pack_of(sizeof(T))>(t, place, [&](auto count, Long at) {
     constexpr int V = decltype(count)::value;
     T y[V], x[V];
@@ -139,7 +139,7 @@ template <class T> DEVICE void average(const Tensors& t, const Long* steps_at, c
 // Sets the flag, which was 0, if a gradient is not finite. x - x is 0 for a finite x, else NaN.
 template <class T> DEVICE void unscale(const Tensors& t, const float* scale, float* flag) {
   const T factor = T(1 / double(*scale));
-  const Place place = place_of(t);
+  const Piece place = piece_of(t);
   T odd = 0;
   each_element<pack_of(sizeof(T))>(t, place, [&](auto count, Long at) {
     constexpr int V = decltype(count)::value;
@@ -157,7 +157,7 @@ template <class T> DEVICE void unscale(const Tensors& t, const float* scale, flo
 
 // One f64 sum of squares per piece; later one block adds them in order.
 template <class T> DEVICE void square_sums(const Tensors& t, double* parts) {
-  const Place place = place_of(t);
+  const Piece place = piece_of(t);
   double sum = 0;
   each_element<pack_of(sizeof(T))>(t, place, [&](auto count, Long at) {
     constexpr int V = decltype(count)::value;
@@ -179,7 +179,7 @@ template <class T> DEVICE void clip(const Tensors& t, const T* norm, double limi
   const double wanted = limit / (double(*norm) + 1e-6);
   if (wanted >= 1) return;
   const T factor = T(wanted);
-  const Place place = place_of(t);
+  const Piece place = piece_of(t);
   each_element<pack_of(sizeof(T))>(t, place, [&](auto count, Long at) {
     constexpr int V = decltype(count)::value;
     T g[V];

@@ -60,7 +60,7 @@ template <class T> DEVICE void copy_async(T* to, const T* from, bool there) {
 }
 DEVICE void end_copies() {}
 template <int left> DEVICE void wait_copies() {}
-DEVICE float power_of_two(float x) { return exp2f(x); }
+DEVICE float exp2_fast(float x) { return exp2f(x); }
 #else
 DEVICE unsigned shared_at(const void* p) { return unsigned(__cvta_generic_to_shared(p)); }
 #define RILLE_MMA(T, type)                                                                                        \
@@ -89,7 +89,7 @@ template <class T> DEVICE void copy_async(T* to, const T* from, bool there) {
 }
 DEVICE void end_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 template <int left> DEVICE void wait_copies() { asm volatile("cp.async.wait_group %0;" ::"n"(left) : "memory"); }
-DEVICE float power_of_two(float x) {
+DEVICE float exp2_fast(float x) {
   float y;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;

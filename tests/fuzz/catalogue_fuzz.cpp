@@ -50,9 +50,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   // What the tables do not fill is text.
   const std::uint64_t tables =
       std::uint64_t{header.parts} * sizeof(layout::Part) + std::uint64_t{header.gpus} * sizeof(layout::Gpu) +
-      std::uint64_t{header.places} * sizeof(layout::Place) + std::uint64_t{header.billings} * sizeof(layout::Billing) +
-      std::uint64_t{header.words} * sizeof(layout::Text) + std::uint64_t{header.numbers} * sizeof(std::int64_t) +
-      std::uint64_t{header.rows} * sizeof(layout::Row);
+      std::uint64_t{header.places} * sizeof(layout::Location) +
+      std::uint64_t{header.billings} * sizeof(layout::Billing) + std::uint64_t{header.words} * sizeof(layout::Text) +
+      std::uint64_t{header.numbers} * sizeof(std::int64_t) + std::uint64_t{header.rows} * sizeof(layout::Row);
   if (tables <= size - sizeof header) header.text_bytes = size - sizeof header - tables;
   std::memcpy(file.data(), &header, sizeof header);
   check(file);

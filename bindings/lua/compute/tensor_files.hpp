@@ -13,11 +13,11 @@ namespace rille::lua {
 
 struct TensorFiles {
   using File = std::shared_ptr<const store::SafetensorsFile>;
-  struct Place {
+  struct Entry {
     File file;
     const store::TensorEntry* entry = nullptr;
   };
-  std::map<std::string, Place> places;  // where each tensor lies in the files, by tensor name
+  std::map<std::string, Entry> places;  // where each tensor lies in the files, by tensor name
   std::size_t unsettled_bytes = 0;      // bytes read since the graph was last synchronized
 };
 

@@ -4,7 +4,7 @@
 
 namespace rille::lua {
 
-Place::operator std::string() const {
+SourcePosition::operator std::string() const {
   std::string position = script_position(L);
   lua_Debug of{};
   for (int i = lua_gettop(L); position == "?" && i > 0; --i) {

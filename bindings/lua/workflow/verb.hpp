@@ -11,7 +11,7 @@ using namespace rille::host;  // these files use names of rille::host in nearly 
 
 // The script position "train.lua:12", computed on demand. After a tail call, `return rille.step(..)`, the calling
 // line is gone from the stack; the position is then the start of the function passed to the verb.
-struct Place {
+struct SourcePosition {
   lua_State* L;
   operator std::string() const;  // NOLINT: implicit by design
 };
@@ -21,7 +21,7 @@ struct Verb {
   engine::Run& run;
   Fiber& fiber;
   FiberId id;
-  Place source;
+  SourcePosition source;
 };
 
 // durable: the verb is journaled, and refused inside a step's body, because a step is recorded as a whole. Outside a

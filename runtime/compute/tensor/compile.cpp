@@ -210,7 +210,7 @@ struct Compiled::State {
     for (const auto& note : v.notes)
       for (const auto* list : {&note.in, &note.out})
         for (const auto& [place, window] : *list)
-          if (place.kind == Place::Kind::outside) outside.insert(place.number);
+          if (place.kind == Origin::Kind::outside) outside.insert(place.number);
     v.key = key_of(inputs, plain_key, outside);
     v.guards.clear();
     for (const auto& g : notebook->guards()) v.guards.emplace_back(g);
@@ -274,11 +274,11 @@ struct Compiled::State {
     impl->graph = graph;
     impl->window = out.window;
     switch (out.slot.kind) {
-      case Slot::Kind::input:
+      case OperandMemory::Kind::input:
         impl->storage = in[out.slot.number].storage;
         impl->window.offset += in[out.slot.number].window.offset;
         break;
-      case Slot::Kind::output: impl->storage = fresh[out.slot.number]; break;
+      case OperandMemory::Kind::output: impl->storage = fresh[out.slot.number]; break;
       default: impl->storage = out.outside;
     }
     return Tensor(std::move(impl));

@@ -6,19 +6,19 @@ namespace rille::tensor {
 
 void Notebook::seed_input(const Tensor& t) {
   const auto& storage = t.impl()->storage;
-  places_.try_emplace(storage->id, Place{Place::Kind::input, inputs_.size()});
+  places_.try_emplace(storage->id, Origin{Origin::Kind::input, inputs_.size()});
   storages_.try_emplace(storage->id, storage);
   inputs_.push_back(t);
 }
 
 void Notebook::seed_constant(const std::shared_ptr<Storage>& storage, std::uint64_t hash) {
-  places_[storage->id] = {Place::Kind::constant, hash};
+  places_[storage->id] = {Origin::Kind::constant, hash};
   storages_[storage->id] = storage;
 }
 
-Place Notebook::place_of(std::uint64_t storage_id) const {
+Origin Notebook::place_of(std::uint64_t storage_id) const {
   const auto found = places_.find(storage_id);
-  return found == places_.end() ? Place{} : found->second;
+  return found == places_.end() ? Origin{} : found->second;
 }
 
 std::shared_ptr<Storage> Notebook::storage(std::uint64_t id) const {
@@ -26,23 +26,23 @@ std::shared_ptr<Storage> Notebook::storage(std::uint64_t id) const {
   return found == storages_.end() ? nullptr : found->second;
 }
 
-Place Notebook::place(const std::shared_ptr<Storage>& storage) {
-  return places_.try_emplace(storage->id, Place{Place::Kind::outside, storage->id}).first->second;
+Origin Notebook::place(const std::shared_ptr<Storage>& storage) {
+  return places_.try_emplace(storage->id, Origin{Origin::Kind::outside, storage->id}).first->second;
 }
 
 void Notebook::operation(const std::shared_ptr<Node>& node, bool keep) {
   Note note{node->op, node->attrs, node->payload, node->random.index, {}, {}, where_ ? where_() : std::string{}};
-  const auto add = [&](std::vector<std::pair<Place, Window>>& list, Place where, Window window) {
-    if (where.kind == Place::Kind::input) window.offset -= inputs_[where.number].impl()->window.offset;
+  const auto add = [&](std::vector<std::pair<Origin, Window>>& list, Origin where, Window window) {
+    if (where.kind == Origin::Kind::input) window.offset -= inputs_[where.number].impl()->window.offset;
     list.emplace_back(where, window);
   };
   for (const auto& in : node->in) {
-    add(note.in, in.storage ? place(in.storage) : Place{}, in.window);
+    add(note.in, in.storage ? place(in.storage) : Origin{}, in.window);
     if (keep && in.storage) storages_.try_emplace(in.storage->id, in.storage);
   }
   for (const auto& out : node->out) {
     const auto storage = out.storage.lock();
-    if (!out.update && !places_.contains(storage->id)) places_[storage->id] = {Place::Kind::born, births_++};
+    if (!out.update && !places_.contains(storage->id)) places_[storage->id] = {Origin::Kind::born, births_++};
     add(note.out, place(storage), out.window);
     if (keep) storages_.try_emplace(storage->id, storage);
   }
@@ -52,12 +52,12 @@ void Notebook::operation(const std::shared_ptr<Node>& node, bool keep) {
 
 void Notebook::reach(const Tensor& t) {
   const auto id = t.impl()->storage->id;
-  if (t.impl()->argument != call_ && place_of(id).kind == Place::Kind::input) reached_.insert(id);
+  if (t.impl()->argument != call_ && place_of(id).kind == Origin::Kind::input) reached_.insert(id);
 }
 
 void Notebook::watch(const Tensor& t) {
   const auto kind = place_of(t.impl()->storage->id).kind;
-  if (kind == Place::Kind::born || kind == Place::Kind::input) return;
+  if (kind == Origin::Kind::born || kind == Origin::Kind::input) return;
   const auto [at, fresh] = watched_at_.try_emplace(t.impl().get(), watched_.size());
   if (fresh) watched_.emplace_back();
   else if (!watched_[at->second].tensor.expired()) return;
@@ -92,7 +92,7 @@ std::string reason(const Note& a, const Note& b) {
   for (std::size_t i = 0; i < a.in.size(); ++i) {
     const auto &x = a.in[i], &y = b.in[i];
     if (x.first == y.first) continue;
-    if (x.first.kind == Place::Kind::constant && y.first.kind == Place::Kind::constant) {
+    if (x.first.kind == Origin::Kind::constant && y.first.kind == Origin::Kind::constant) {
       return fmt::format("; operand {} is host data that changed: pass it as an argument", i + 1);
     }
     return fmt::format("; operand {} is another tensor: pass it as an argument", i + 1);

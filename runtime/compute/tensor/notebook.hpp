@@ -14,11 +14,11 @@
 
 namespace rille::tensor {
 
-// Where an operand comes from. Two calls of a function that do the same have equal Places.
-struct Place {
+// Where an operand comes from. Two calls of a function that do the same have equal Origins.
+struct Origin {
   enum class Kind : std::uint8_t { none, input, born, outside, constant } kind = Kind::none;
   std::uint64_t number = 0;  // input, born: index; outside: id of the storage; constant: hash of the bytes
-  bool operator==(const Place&) const = default;
+  bool operator==(const Origin&) const = default;
 };
 
 struct Note {
@@ -26,7 +26,7 @@ struct Note {
   kernels::Attrs attrs;
   std::shared_ptr<const kernels::Payload> payload;
   std::uint32_t random_index = 0;
-  std::vector<std::pair<Place, Window>> in, out;  // windows; an input's window is relative to the offset of that input
+  std::vector<std::pair<Origin, Window>> in, out;  // windows; an input's window is relative to the offset of that input
   std::string where;
   bool same_payload(const Note& other) const {
     return payload == other.payload || (payload && other.payload && payload->same(*other.payload));
@@ -83,11 +83,11 @@ class Notebook {
   const std::vector<std::shared_ptr<Node>>& nodes() const { return nodes_; }
   const std::vector<Tensor>& inputs() const { return inputs_; }  // the arguments, then the leaves' earlier .grad
   std::shared_ptr<Storage> storage(std::uint64_t id) const;      // null: no traced operation used it
-  Place place_of(std::uint64_t storage_id) const;
+  Origin place_of(std::uint64_t storage_id) const;
 
  private:
   Guard& guard(const std::shared_ptr<TensorImpl>& leaf);
-  Place place(const std::shared_ptr<Storage>& storage);
+  Origin place(const std::shared_ptr<Storage>& storage);
   std::function<std::string()> where_;
   std::vector<Note> notes_;
   std::vector<Guard> guards_;
@@ -95,7 +95,7 @@ class Notebook {
   std::unordered_map<const TensorImpl*, std::size_t> watched_at_;
   std::vector<std::shared_ptr<Node>> nodes_;
   std::vector<Tensor> inputs_;
-  std::unordered_map<std::uint64_t, Place> places_;
+  std::unordered_map<std::uint64_t, Origin> places_;
   std::unordered_map<std::uint64_t, std::shared_ptr<Storage>> storages_;
   std::uint64_t call_, births_ = 0;
   std::unordered_set<std::uint64_t> reached_;

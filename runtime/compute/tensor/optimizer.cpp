@@ -122,8 +122,8 @@ Result<void> Optimizer::add_group(ParameterGroup given, double first_lr) {
   return success();
 }
 
-Result<Optimizer::Slot> Optimizer::add_slot(const std::string& name, const Tensor& p, const Update& update) {
-  Slot slot{p, p, {}, {}};
+Result<Optimizer::ParameterState> Optimizer::add_slot(const std::string& name, const Tensor& p, const Update& update) {
+  ParameterState slot{p, p, {}, {}};
   if (is_half(p.dtype())) {
     RILLE_TRY(slot.master, cast(p.detach(), DType::f32));
     state_.emplace_back("master." + name, slot.master);

@@ -102,12 +102,12 @@ class Optimizer {
   const std::vector<std::pair<std::string, Tensor>>& state() const { return state_; }
 
  private:
-  struct Slot {
+  struct ParameterState {
     Tensor parameter, master, m, v;  // master: the f32 copy of a half parameter, else the parameter itself
     std::int64_t counter = 0;        // index in steps_; 0: the rule keeps no step count per parameter
   };
   struct Group {
-    std::vector<Slot> slots;
+    std::vector<ParameterState> slots;
     Tensor lr;
     double proportion = 1, weight_decay = 0;
     Update update;
@@ -119,7 +119,7 @@ class Optimizer {
   Result<std::vector<Tensor>> counted(const std::vector<std::int64_t>& places) const;
   Result<void> count(const std::vector<Ready>& ready);
   Result<void> add_group(ParameterGroup given, double first_lr);
-  Result<Slot> add_slot(const std::string& name, const Tensor& p, const Update& update);
+  Result<ParameterState> add_slot(const std::string& name, const Tensor& p, const Update& update);
   Result<void> widen_grads();
   void clear_grads();
   Result<void> apply(const Group& group, const Ready& r, const Adam& how);

@@ -60,28 +60,28 @@ class Planner {
     results_owner_ = device::interned("results of the compiled function at " + notes[0].where);
   }
 
-  Place place_of(std::uint64_t id) const {
-    return made_ids_.contains(id) ? Place{Place::Kind::born, id} : notebook_.place_of(id);
+  Origin place_of(std::uint64_t id) const {
+    return made_ids_.contains(id) ? Origin{Origin::Kind::born, id} : notebook_.place_of(id);
   }
-  bool temporary(std::uint64_t id) const { return place_of(id).kind == Place::Kind::born && !outputs_.contains(id); }
+  bool temporary(std::uint64_t id) const { return place_of(id).kind == Origin::Kind::born && !outputs_.contains(id); }
 
   void number_outputs() {
     for (const auto& t : results_) {
       const auto& storage = t.impl()->storage;
       const auto where = notebook_.place_of(storage->id);
       PlanOutput out{{}, nullptr, t.impl()->window};
-      if (where.kind == Place::Kind::input) {
-        out.slot = {Slot::Kind::input, where.number};
+      if (where.kind == Origin::Kind::input) {
+        out.slot = {OperandMemory::Kind::input, where.number};
         out.window.offset -= notebook_.inputs()[where.number].impl()->window.offset;
-      } else if (where.kind == Place::Kind::born) {
+      } else if (where.kind == Origin::Kind::born) {
         const auto [found, fresh] = outputs_.try_emplace(storage->id, plan_->output_bytes.size());
         if (fresh) {
           plan_->output_bytes.push_back(storage->bytes);
           plan_->output_owners.push_back(storage->owner == of_gradients ? of_gradients : results_owner_);
         }
-        out.slot = {Slot::Kind::output, found->second};
+        out.slot = {OperandMemory::Kind::output, found->second};
       } else {
-        out.slot = {Slot::Kind::fixed, 0};
+        out.slot = {OperandMemory::Kind::fixed, 0};
         out.outside = storage;
       }
       plan_->outputs.push_back(std::move(out));
@@ -97,14 +97,14 @@ class Planner {
       for (const auto& out : nodes_[i]->out) {
         const auto id = id_of(out);
         const auto kind = notebook_.place_of(id).kind;
-        if (kind == Place::Kind::constant) {
+        if (kind == Origin::Kind::constant) {
           return make_error(ErrorKind::invalid,
                             fmt::format("{} writes to a tensor that was made from host data inside a compiled function",
                                         nodes_[i]->op->name),
                             "write to t:clone() instead");
         }
-        if (kind == Place::Kind::outside && written.insert(id).second) plan_->written.push_back(notebook_.storage(id));
-        matters = matters || kind != Place::Kind::born || wanted.contains(id);
+        if (kind == Origin::Kind::outside && written.insert(id).second) plan_->written.push_back(notebook_.storage(id));
+        matters = matters || kind != Origin::Kind::born || wanted.contains(id);
       }
       if (!matters) continue;
       for (const auto& in : nodes_[i]->in)
@@ -205,12 +205,12 @@ class Planner {
     if (!storage) return;
     const auto where = place_of(storage->id);
     const auto bytes = [&](std::int64_t offset) { return std::size_t(offset) * size_bytes(w.dtype); };
-    if (where.kind == Place::Kind::input) {
+    if (where.kind == Origin::Kind::input) {
       const auto base = notebook_.inputs()[where.number].impl()->window.offset;
-      plan_->patches.push_back({view, {Slot::Kind::input, where.number}, bytes(w.offset - base)});
+      plan_->patches.push_back({view, {OperandMemory::Kind::input, where.number}, bytes(w.offset - base)});
     } else if (const auto out = outputs_.find(storage->id); out != outputs_.end()) {
-      plan_->patches.push_back({view, {Slot::Kind::output, out->second}, bytes(w.offset)});
-    } else if (where.kind == Place::Kind::born) {
+      plan_->patches.push_back({view, {OperandMemory::Kind::output, out->second}, bytes(w.offset)});
+    } else if (where.kind == Origin::Kind::born) {
       plan_->anchors.push_back(
           {view, nullptr, temporaries_.at(temporaries_.at(storage->id).owner).offset + bytes(w.offset)});
     } else {
@@ -278,7 +278,7 @@ void fail_torn(const Replay& replay, const PlanCall& call, const std::shared_ptr
     return view >= first && view < first + std::size_t(call.n_out);
   };
   for (const auto& p : replay.plan->patches)
-    if (p.slot.kind == Slot::Kind::input && wrote(p.view)) replay.inputs[p.slot.number].storage->error = error;
+    if (p.slot.kind == OperandMemory::Kind::input && wrote(p.view)) replay.inputs[p.slot.number].storage->error = error;
   for (const auto& a : replay.plan->anchors)
     if (a.storage && wrote(a.view)) a.storage->error = error;
 }
@@ -320,7 +320,7 @@ Result<void> run_replay(Replay& replay, LaneQueue& queue, device::Device& device
   }
   for (const auto& patch : plan.patches) {
     std::byte* base;
-    if (patch.slot.kind == Slot::Kind::input) {
+    if (patch.slot.kind == OperandMemory::Kind::input) {
       const auto& in = replay.inputs[patch.slot.number];
       base = static_cast<std::byte*>(in.storage->buffer.data());
       if (base) base += std::size_t(in.window.offset) * size_bytes(in.window.dtype);

@@ -13,7 +13,7 @@
 namespace rille::tensor {
 
 // Where the memory of an operand lies during a replay.
-struct Slot {
+struct OperandMemory {
   enum class Kind : std::uint8_t { none, fixed, input, output } kind = Kind::none;
   std::size_t number = 0;  // index of the input or of the output storage
 };
@@ -33,7 +33,7 @@ struct PlanCall {
 // A view whose pointer changes with every call.
 struct Patch {
   std::size_t view = 0;
-  Slot slot;
+  OperandMemory slot;
   std::size_t offset_bytes = 0;
 };
 
@@ -45,7 +45,7 @@ struct Anchor {
 };
 
 struct PlanOutput {
-  Slot slot;
+  OperandMemory slot;
   std::shared_ptr<Storage> outside;  // set if the output is a tensor made outside the function; else null
   Window window;
 };

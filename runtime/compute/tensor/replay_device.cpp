@@ -54,7 +54,7 @@ void measure(PlanOnDevice& mine, const Plan& plan, std::size_t inputs) {
   std::vector<bool> written(plan.views.size());
   for (const auto& c : plan.calls) std::fill_n(written.begin() + std::ptrdiff_t(c.first_view) + c.n_in, c.n_out, true);
   for (const auto& patch : plan.patches) {
-    if (patch.slot.kind != Slot::Kind::input) continue;
+    if (patch.slot.kind != OperandMemory::Kind::input) continue;
     auto& place = mine.inputs[patch.slot.number];
     const auto [low, high] = extent(plan.views[patch.view]);
     if (low == high) continue;
@@ -87,7 +87,8 @@ Result<void> settle(Plan& plan, std::size_t inputs, device::Device& device) {
     for (auto& place : *list) { RILLE_TRY(place.memory, device.allocate(place.bytes())); }
   }
   for (const auto& patch : plan.patches) {
-    const auto& place = (patch.slot.kind == Slot::Kind::input ? mine->inputs : mine->outputs)[patch.slot.number];
+    const auto& place =
+        (patch.slot.kind == OperandMemory::Kind::input ? mine->inputs : mine->outputs)[patch.slot.number];
     auto* base = static_cast<std::byte*>(place.memory.data());
     plan.views[patch.view].data = base ? base + (std::ptrdiff_t(patch.offset_bytes) - place.from) : nullptr;
   }

@@ -12,8 +12,8 @@ namespace rille {
 
 namespace {
 
-struct State {
-  State(Loop& loop) : done(loop) {}
+struct RunningCommand {
+  RunningCommand(Loop& loop) : done(loop) {}
   CommandOptions options;
   std::unique_ptr<Subprocess> process;
   std::string out, err;
@@ -21,11 +21,11 @@ struct State {
   Future<bool> done;
 };
 
-void closed(State& s) {
+void closed(RunningCommand& s) {
   if (--s.open == 0) s.done.set(true);
 }
 
-Task<void> listen(std::shared_ptr<State> s, Stream* from, std::string& into, CancelToken token) {
+Task<void> listen(std::shared_ptr<RunningCommand> s, Stream* from, std::string& into, CancelToken token) {
   std::string block(64 << 10, '\0');
   while (true) {
     const auto n = co_await from->read(block.data(), block.size(), token);
@@ -37,7 +37,7 @@ Task<void> listen(std::shared_ptr<State> s, Stream* from, std::string& into, Can
 }
 
 // A write error is not reported, since a program may stop reading early: its exit status tells whether that matters.
-Task<void> feed(std::shared_ptr<State> s, int file, CancelToken token) {
+Task<void> feed(std::shared_ptr<RunningCommand> s, int file, CancelToken token) {
   std::string block(256 << 10, '\0');
   std::int64_t sent = 0;
   bool alive = s->options.input.empty() || co_await s->process->in()->write(s->options.input, token);
@@ -53,7 +53,7 @@ Task<void> feed(std::shared_ptr<State> s, int file, CancelToken token) {
   closed(*s);
 }
 
-Async<CommandResult> run(Loop& loop, std::shared_ptr<State> s, CancelToken token) {
+Async<CommandResult> run(Loop& loop, std::shared_ptr<RunningCommand> s, CancelToken token) {
   int file = -1;
   if (!s->options.input_file.empty()) {
     file = open(s->options.input_file.c_str(), O_RDONLY | O_CLOEXEC);
@@ -105,7 +105,7 @@ std::string CommandResult::last_words() const {
 
 Async<CommandResult> run_command(Loop& loop, CommandOptions options, CancelToken token) {
   if (token.cancelled()) co_return token.reason();
-  const auto state = std::make_shared<State>(loop);
+  const auto state = std::make_shared<RunningCommand>(loop);
   state->options = std::move(options);
   const std::string name = state->options.argv.empty() ? "a command" : "'" + state->options.argv[0] + "'";
   if (state->options.timeout_ms <= 0) co_return co_await run(loop, state, token);

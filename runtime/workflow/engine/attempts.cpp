@@ -41,7 +41,7 @@ int attempts_used(const StepState& step) {
 
 // Continues a step that an earlier process began. If this returns an error, the step ends with it.
 Result<> RunImpl::take_over(StepState& step) {
-  Slot& slot = step.slot;
+  Admitted& slot = step.slot;
   step.since_us = slot.progress.integer("since_us", slot.started_us);
   if (slot.progress.boolean("paused")) {
     slot.progress.set("paused", false).set("base", slot.attempt - 1).set("since_us", now_us());
@@ -81,7 +81,7 @@ Result<> RunImpl::not_too_late(const StepState& step) const {
 Async<> RunImpl::begin_attempt(std::uint64_t entry) {
   StepState& step = steps_.at(entry);
   step.slot.next_us = 0;
-  step.runs = true;
+  step.body_running = true;
   ++bodies_;
   bool durable = step.options.effect == Effect::once || step.options.crashes_max >= 0;
   if (durable && config_.mode == Mode::durable) {
@@ -142,8 +142,8 @@ void RunImpl::watch(std::uint64_t entry) {
 
 // Returns why the body was cancelled, if it timed out.
 std::optional<Error> RunImpl::end_attempt(StepState& step) {
-  if (step.runs) --bodies_;
-  step.runs = false;
+  if (step.body_running) --bodies_;
+  step.body_running = false;
   if (step.scope) scope_leave(step.fiber, std::exchange(step.scope, 0));
   step.limit.reset();
   if (paused_) suspend_when_calm();
@@ -178,7 +178,7 @@ std::optional<std::int64_t> RunImpl::next_pause_ms(const StepState& step, const 
 Async<StepOutcome> RunImpl::give_up(std::uint64_t entry, Error failure, bool pauses) {
   if (!pauses || config_.mode != Mode::durable) co_return co_await complete_step(entry, std::move(failure));
   StepState& step = steps_.at(entry);
-  Slot& slot = step.slot;
+  Admitted& slot = step.slot;
   // Counts up to the next attempt's number; after a crash, take_over has already done so.
   if (failure.code != attempts_used_up) slot.attempt += 1;
   Error why = make_error(ErrorKind::state,

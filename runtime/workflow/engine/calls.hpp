@@ -66,7 +66,7 @@ class Calls {
   // Starts the agent of a lease with idle_after, because the agent detects that the machine is idle.
   Task<void> wake(std::string lease_id);
   // A setup is an operation to repeat on the lease's next machines. It is one row, written in the transaction that
-  // completes the operation. setup_of makes the row's spec, whose fields losses.cpp describes.
+  // completes the operation. setup_of makes the row's spec, whose fields lost_machines.cpp describes.
   static Value setup_of(const std::string& from, const std::string& to, const Value& options);
   static Value setup_of(const CallSpec& spec);
   store::Journal::Write setup_write(const std::string& lease_id, const Value& spec, std::int64_t generation) const;
@@ -96,7 +96,7 @@ class Calls {
   Async<> await_start(Reaching& reaching);  // pauses before the next poll; fails after too long a wait
   bool patient(const Reaching& reaching, const Error& why) const;
   void tell_starting(const Reaching& reaching, const std::string& why);
-  // losses.cpp
+  // lost_machines.cpp
   Async<std::shared_ptr<agent::AgentClient>> known_client(std::string lease_id, CancelToken token);
   // Remembers the machine as one that lies, if the error says so.
   void note_lie(const std::string& lease_id, std::int64_t generation, const Error& e);

@@ -56,7 +56,7 @@ Async<Value> RunImpl::child(FiberId id, ChildSpec spec, std::string source) {
   FiberRecord& f = fiber(id);
   const std::string child = spec.id.empty() ? child_id(config_.id, spec.script, next_key(f, name)) : spec.id;
   Operation op{"run", std::move(name), std::move(what), std::move(source)};
-  Result<Slot> admitted = co_await admit(id, std::move(op));
+  Result<Admitted> admitted = co_await admit(id, std::move(op));
   if (!admitted) {
     Error why = admitted.error();
     // A fiber cancelled while it waits for the end of the replay may have begun this child in an earlier process.
@@ -67,7 +67,7 @@ Async<Value> RunImpl::child(FiberId id, ChildSpec spec, std::string source) {
     if (!ended) event("warning", Value().set("what", "the end of run " + child).set("message", ended.error().message));
     co_return why;
   }
-  Slot slot = std::move(*admitted);
+  Admitted slot = std::move(*admitted);
   if (slot.recorded) co_return std::move(*slot.recorded);
   if (!config_.engine || !config_.hooks.children)
     co_return make_error(ErrorKind::state, "rille.run: this code cannot start other runs",

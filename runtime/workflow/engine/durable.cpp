@@ -21,7 +21,7 @@ std::string args_hash(const Value& args) {
 
 }  // namespace
 
-Result<> RunImpl::check_entry(const Entry& e, const Slot& slot) const {
+Result<> RunImpl::check_entry(const Entry& e, const Admitted& slot) const {
   const Operation& op = slot.operation;
   if (e.kind == op.kind && e.name == op.name && e.args_sha256 == slot.args_sha256) return {};
   bool same_call = e.kind == op.kind && e.name == op.name;
@@ -152,10 +152,10 @@ std::string RunImpl::next_key(FiberRecord& f, const std::string& name) const {
   return make_key(f.path, name, f.occurrences[name_hash(name)] + 1);
 }
 
-Async<Slot> RunImpl::admit(FiberId id, Operation operation) {
+Async<Admitted> RunImpl::admit(FiberId id, Operation operation) {
   FiberRecord& f = fiber(id);
   if (const Error* why = cancelled(id)) co_return *why;
-  Slot slot;
+  Admitted slot;
   slot.fiber = f.shared_from_this();
   slot.occurrence = ++f.occurrences[name_hash(operation.name)];
   slot.key = make_key(f.path, operation.name, slot.occurrence);
@@ -190,8 +190,8 @@ Async<Slot> RunImpl::admit(FiberId id, Operation operation) {
   co_return slot;
 }
 
-// The operation's row for the journal's thread, a copy, because only the loop's thread may use the Slot.
-QueuedEntry& RunImpl::row_of(Slot& slot) const {
+// The operation's row for the journal's thread, a copy, because only the loop's thread may use the Admitted.
+QueuedEntry& RunImpl::row_of(Admitted& slot) const {
   if (!slot.row) {
     slot.row = std::make_shared<QueuedEntry>();
     QueuedEntry& r = *slot.row;
@@ -209,7 +209,7 @@ QueuedEntry& RunImpl::row_of(Slot& slot) const {
 }
 
 // The write that records the begin of an attempt. It does nothing if the operation's completion is queued first.
-store::Journal::Write RunImpl::start_write(Slot& slot) const {
+store::Journal::Write RunImpl::start_write(Admitted& slot) const {
   row_of(slot).wanted = slot.attempt;
   std::string progress = slot.progress.is_null() ? std::string() : slot.progress.to_json();
   return [row = slot.row, attempt = slot.attempt, next_us = slot.next_us,
@@ -217,7 +217,7 @@ store::Journal::Write RunImpl::start_write(Slot& slot) const {
 }
 
 // Queues the begin for the journal, without waiting; it is on the disk within milliseconds.
-void RunImpl::record_start(Slot& slot) {
+void RunImpl::record_start(Admitted& slot) {
   if (config_.mode == Mode::durable) journal_->enqueue(start_write(slot), fence_);
 }
 
@@ -257,7 +257,7 @@ Result<std::string> RunImpl::counted_result(const Value& value, MemoryHeld& held
 }
 
 // Records the outcome, and resumes the fiber once the outcome is on the disk. Fibers are resumed in completion order.
-Async<Value> RunImpl::complete(Slot slot, Result<Value> outcome, store::Journal::Write extra) {
+Async<Value> RunImpl::complete(Admitted slot, Result<Value> outcome, store::Journal::Write extra) {
   if (config_.mode != Mode::durable) co_return outcome;
   if (!outcome && of_journal(outcome.error()) && !cancel_reason_) {  // do not record it: a resume would replay it
     Result<> lost = co_await not_recorded(slot.fiber, outcome.error());
@@ -317,7 +317,7 @@ Async<Value> RunImpl::complete(Slot slot, Result<Value> outcome, store::Journal:
 
 Async<> RunImpl::sleep(FiberId id, std::string name, std::int64_t ms, std::string source) {
   Operation op{"sleep", std::move(name), Value(ms), std::move(source)};
-  RILLE_CO_TRY(Slot slot, co_await admit(id, std::move(op)));
+  RILLE_CO_TRY(Admitted slot, co_await admit(id, std::move(op)));
   if (slot.recorded) co_return success();
   if (!slot.next_us) {
     slot.next_us = now_us() + ms * 1000;  // an absolute time, so that a resumed run sleeps only for the rest
@@ -335,7 +335,7 @@ Async<> RunImpl::sleep(FiberId id, std::string name, std::int64_t ms, std::strin
 }
 
 Async<double> RunImpl::now(FiberId id, std::string source) {
-  RILLE_CO_TRY(Slot slot, co_await admit(id, Operation{"now", "now", Value(), std::move(source)}));
+  RILLE_CO_TRY(Admitted slot, co_await admit(id, Operation{"now", "now", Value(), std::move(source)}));
   Result<Value> v = Value();
   if (slot.recorded) v = std::move(*slot.recorded);
   else v = co_await complete(std::move(slot), Value(static_cast<double>(now_us()) / 1e6));
@@ -344,7 +344,7 @@ Async<double> RunImpl::now(FiberId id, std::string source) {
 }
 
 Async<Value> RunImpl::recorded(FiberId id, Operation operation, std::function<Async<Value>(CancelToken)> live) {
-  RILLE_CO_TRY(Slot slot, co_await admit(id, std::move(operation)));
+  RILLE_CO_TRY(Admitted slot, co_await admit(id, std::move(operation)));
   if (slot.recorded) co_return std::move(*slot.recorded);
   record_start(slot);
   Result<Value> outcome = co_await live(token(*slot.fiber));
@@ -356,7 +356,7 @@ Async<Value> RunImpl::recorded(FiberId id, Operation operation, std::function<As
 // Signals wait in the journal's inbox. A signal is taken and recorded as this operation's result in one transaction.
 Async<Value> RunImpl::signal(FiberId id, std::string name, std::int64_t timeout_ms, Value otherwise,
                              std::string source) {
-  RILLE_CO_TRY(Slot slot, co_await admit(id, Operation{"signal", name, Value(), std::move(source)}));
+  RILLE_CO_TRY(Admitted slot, co_await admit(id, Operation{"signal", name, Value(), std::move(source)}));
   if (slot.recorded) co_return std::move(*slot.recorded);
   if (!journal_)
     co_return make_error(ErrorKind::state,

@@ -161,8 +161,8 @@ class Engine {
                              CancelToken token, Paused paused);
   Async<std::unique_ptr<Run>> take(RunRow row, bool fresh, RunHooks hooks, std::string edited = std::string());
   enum class Open : std::uint8_t { undo, keep, rerent };  // what to do with a lease that is open at a cut
-  struct Place;
-  Result<Place> cut_at(const RunRow& row, const std::string& key, Open open) const;
+  struct CutPoint;
+  Result<CutPoint> cut_at(const RunRow& row, const std::string& key, Open open) const;
   std::string run_home(const std::string& id) const { return options_.home + "/runs/" + id; }
 
   Loop& loop_;

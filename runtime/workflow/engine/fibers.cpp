@@ -145,7 +145,7 @@ Async<std::size_t> RunImpl::join_any(FiberId self, std::vector<FiberId> children
   if (!journaled || config_.mode != Mode::durable) co_return co_await first_ended(self, std::move(children));
   std::string source = guest_ ? guest_->where(self) : std::string();
   Operation op("race", "race winner", Value(static_cast<std::int64_t>(children.size())), std::move(source));
-  RILLE_CO_TRY(Slot slot, co_await admit(self, std::move(op)));
+  RILLE_CO_TRY(Admitted slot, co_await admit(self, std::move(op)));
   Result<Value> winner = Value();
   if (slot.recorded) {
     winner = std::move(*slot.recorded);
@@ -413,7 +413,7 @@ Async<> RunImpl::scope_release(FiberId id, ScopeId scope_id, std::vector<std::st
     if (leaving.empty()) co_return success();
     s->number = ++f.scopes;
   }
-  Slot slot = ending(f, -1 - 2 * s->number, s == f.root ? "its end" : "end of scope " + s->name, "");
+  Admitted slot = ending(f, -1 - 2 * s->number, s == f.root ? "its end" : "end of scope " + s->name, "");
   co_return co_await release_all(f, std::move(leaving), std::move(slot));
 }
 

@@ -117,14 +117,14 @@ Async<LeaseView> RunImpl::rent(FiberId id, std::string name, Value options, std:
   Operation asked{"rent", name, options, std::move(source)};
   // The cluster's name is not part of the arguments' identity; older records of clusters lack it.
   if (Value::Object* said = asked.args.as_object()) said->erase("cluster");
-  Result<Slot> admitted = co_await admit(id, std::move(asked));
+  Result<Admitted> admitted = co_await admit(id, std::move(asked));
   if (!admitted) {
     // A fiber cancelled while it waits for the end of the replay may have begun this rent in an earlier process.
     if (cancelled(id)) owner(f).leases.push_back(lease_id);
     co_return admitted.error();
   }
-  Slot slot = std::move(*admitted);
-  Slot end = ending(f, -2 - 2 * slot.pos, "end of rent " + name, slot.operation.source);
+  Admitted slot = std::move(*admitted);
+  Admitted end = ending(f, -2 - 2 * slot.pos, "end of rent " + name, slot.operation.source);
   if (slot.recorded && slot.recorded->ok()) {
     RILLE_CO_TRY(lease_id, of_fork(lease_id, (*slot.recorded)->text("lease")));
   }
@@ -174,8 +174,8 @@ Async<LeaseView> RunImpl::rent(FiberId id, std::string name, Value options, std:
 // Makes the operation for the releases at the end of a scope or after a failed rent. These releases get an entry in the
 // record, although the script calls nothing, because other fibers run meanwhile and can observe the end. The entry's
 // position is negative, outside the fiber's sequence, because the entry may be missing.
-Slot RunImpl::ending(FiberRecord& f, std::int64_t pos, std::string name, std::string source) const {
-  Slot slot;
+Admitted RunImpl::ending(FiberRecord& f, std::int64_t pos, std::string name, std::string source) const {
+  Admitted slot;
   slot.fiber = f.shared_from_this();
   slot.pos = pos;
   slot.occurrence = (1 - pos) / 2;
@@ -193,7 +193,7 @@ Slot RunImpl::ending(FiberRecord& f, std::int64_t pos, std::string name, std::st
 
 // Releases the leases in the given order; continues after a failure, and returns the first error. If the record
 // continues past this place although a lease is not released, its release failed in the earlier process.
-Async<> RunImpl::release_all(FiberRecord& f, std::vector<std::string> ids, Slot slot) {
+Async<> RunImpl::release_all(FiberRecord& f, std::vector<std::string> ids, Admitted slot) {
   if (!leases_) co_return success();
   if (slot.recorded) {
     const std::int64_t seq = replay_.find(f.path, slot.pos)->seq;
@@ -231,7 +231,7 @@ Async<> RunImpl::release_all(FiberRecord& f, std::vector<std::string> ids, Slot 
 
 Async<> RunImpl::release(FiberId id, std::string lease_id, std::string source) {
   if (!leases_) co_return no_leases(config_);
-  RILLE_CO_TRY(Slot slot, co_await admit(id, Operation{"release", "release", Value(), std::move(source)}));
+  RILLE_CO_TRY(Admitted slot, co_await admit(id, Operation{"release", "release", Value(), std::move(source)}));
   FiberRecord& f = fiber(id);
   Result<Value> outcome = Value();
   if (slot.recorded) {
@@ -275,7 +275,7 @@ Async<Value> RunImpl::call(FiberId id, std::string lease_id, CallSpec spec, std:
   std::string key = next_key(f, spec.name);
   const Entry* before = replay_.find(f.path, f.next_pos);
   bool begun = before && !before->completed();  // an earlier process began this call and did not complete it
-  Result<Slot> admitted = co_await admit(
+  Result<Admitted> admitted = co_await admit(
       id, Operation{spec.kind == "exec" ? "exec" : "call", spec.name, std::move(identity), std::move(source)});
   if (!admitted) {
     // Tell the agent to drop the call even if the record does not show it as begun: the begin is recorded slightly
@@ -283,7 +283,7 @@ Async<Value> RunImpl::call(FiberId id, std::string lease_id, CallSpec spec, std:
     if (const Error* why = cancelled(id)) calls_->forget(lease_id, key, why->message, begun);
     co_return admitted.error();
   }
-  Slot slot = std::move(*admitted);
+  Admitted slot = std::move(*admitted);
   if (slot.recorded) {
     calls_->forget(lease_id, key, "recorded", false);
     co_return std::move(*slot.recorded);
@@ -321,7 +321,7 @@ Async<Value> RunImpl::transfer(FiberId id, const char* verb, Transfer how, std::
   if (plain.as_object()) plain.as_object()->erase("sim");
   identity.set("lease", recorded_as(lease_id)).set("from", from).set("to", to).set("options", std::move(plain));
   Operation op{verb, to, std::move(identity), std::move(source)};
-  RILLE_CO_TRY(Slot slot, co_await admit(id, std::move(op)));
+  RILLE_CO_TRY(Admitted slot, co_await admit(id, std::move(op)));
   if (slot.recorded) co_return std::move(*slot.recorded);
   record_start(slot);
   Result<Value> outcome = co_await (calls_.get()->*how)(lease_id, from, to, options, token(*slot.fiber));
@@ -336,7 +336,7 @@ Async<Value> RunImpl::transfer(FiberId id, const char* verb, Transfer how, std::
 }
 
 // Records the outcome and the setup row in one transaction. A session has no record: only the setup row is written.
-Async<Value> RunImpl::complete_setup(Slot slot, Result<Value> outcome, store::Journal::Write setup) {
+Async<Value> RunImpl::complete_setup(Admitted slot, Result<Value> outcome, store::Journal::Write setup) {
   if (setup && config_.mode != Mode::durable) RILLE_CO_CHECK(co_await journal_->commit(std::move(setup), fence()));
   co_return co_await complete(std::move(slot), std::move(outcome), std::move(setup));
 }

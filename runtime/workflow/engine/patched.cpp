@@ -26,7 +26,7 @@ Async<bool> RunImpl::patched(FiberId id, std::string name, std::string source) {
     if (!mine || !*mine) co_return mine;
   }
   Operation op{"patched", std::move(name), Value(), std::move(source)};
-  RILLE_CO_TRY(Slot slot, co_await admit(id, std::move(op)));
+  RILLE_CO_TRY(Admitted slot, co_await admit(id, std::move(op)));
   if (slot.recorded) co_return slot.recorded->ok();
   Result<Value> done = co_await complete(std::move(slot), Value(true));
   if (!done) co_return done.error();

@@ -61,7 +61,7 @@ StepTicket RunImpl::plain_ticket(FiberId id) {
   StepTicket ticket;
   ticket.key = make_key(f.path, step.name, step.occurrence);
   if (!step.ticket) {
-    Slot slot;
+    Admitted slot;
     slot.fiber = f.shared_from_this();
     slot.pos = step.pos;
     slot.occurrence = step.occurrence;
@@ -74,7 +74,7 @@ StepTicket RunImpl::plain_ticket(FiberId id) {
     state.fiber = id;
     state.since_us = slot.started_us;
     state.slot = std::move(slot);
-    state.runs = true;
+    state.body_running = true;
     ++bodies_;
     record_start(state.slot);
   }

@@ -110,7 +110,7 @@ Async<std::string> RunImpl::pool_enter(FiberId id, PoolSpec pool, std::string so
     co_return make_error(ErrorKind::state, "rille.pool cannot be called inside box:call",
                          "take the pool's permit in the workflow, around box:call");
   Operation op{"pool", pool.name, pool.to_value(), std::move(source)};
-  RILLE_CO_TRY(Slot slot, co_await admit(id, std::move(op)));
+  RILLE_CO_TRY(Admitted slot, co_await admit(id, std::move(op)));
   std::string key = slot.key;
   std::shared_ptr<FiberRecord> f = slot.fiber;
   if (slot.recorded) {

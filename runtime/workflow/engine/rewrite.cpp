@@ -118,7 +118,7 @@ Result<> copy_lease(store::Db& db, const std::string& fork, const Mark& rent, st
 
 }  // namespace
 
-struct Engine::Place {
+struct Engine::CutPoint {
   Cut cut;
   std::int64_t number = 0, end_id = 0;  // number: the run's number; end_id: id of the first dropped entry
   std::vector<Mark> open;               // rents of the leases that are open at the cut and will be rented anew
@@ -126,13 +126,13 @@ struct Engine::Place {
 
 // Finds the place of a cut. If a lease was open at the cut and cannot be used, the cut moves to before the lease's
 // rent. It was open unless it was released before the last kept completion or before the first dropped entry began.
-Result<Engine::Place> Engine::cut_at(const RunRow& row, const std::string& key, Open open) const {
+Result<Engine::CutPoint> Engine::cut_at(const RunRow& row, const std::string& key, Open open) const {
   if (row.mode != "durable")
     return make_error(ErrorKind::state,
                       fmt::format("run {} is an interactive session, of which no steps are recorded", row.id),
                       "fork and invalidate work only on runs of scripts");
   store::Db& db = journal_->reader();
-  Place place;
+  CutPoint place;
   RILLE_TRY(place.number, run_number(db, row.id));
   RILLE_TRY(std::vector<Mark> marks, marks_of(db, row.id, place.number));
   auto at = std::find_if(marks.begin(), marks.end(), [&](const Mark& m) { return m.key == key; });
@@ -179,7 +179,7 @@ Result<Engine::Place> Engine::cut_at(const RunRow& row, const std::string& key, 
 
 Async<Cut> Engine::fork(std::string id, std::string key, bool rerent) {
   RILLE_CO_TRY(RunRow from, run(id));
-  RILLE_CO_TRY(Place place, cut_at(from, key, rerent ? Open::rerent : Open::undo));
+  RILLE_CO_TRY(CutPoint place, cut_at(from, key, rerent ? Open::rerent : Open::undo));
   Cut cut = place.cut;
   std::int64_t now = loop_.clock().wall_us();
   cut.run = new_run_id(now);
@@ -239,7 +239,7 @@ Result<> forget_from(store::Db& db, const std::string& run, std::int64_t number,
 Async<Cut> Engine::invalidate(std::string id, std::string key) {
   RILLE_CO_TRY(RunRow row, run(id));
   RILLE_CO_TRY(RunLock lock, RunLock::take(run_home(row.id), row.id));
-  RILLE_CO_TRY(Place place, cut_at(row, key, Open::keep));
+  RILLE_CO_TRY(CutPoint place, cut_at(row, key, Open::keep));
   const Cut& cut = place.cut;
   std::int64_t now = loop_.clock().wall_us();
   store::Journal::Write write = [run = row.id, place, now, at = cut.key](store::Db& db) -> Result<> {

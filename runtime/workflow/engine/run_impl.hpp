@@ -92,7 +92,7 @@ struct Waiting {
 };
 
 // The state of an admitted durable operation.
-struct Slot {
+struct Admitted {
   std::shared_ptr<FiberRecord> fiber;
   std::int64_t pos = 0, occurrence = 1;
   std::string key, args_sha256;
@@ -107,11 +107,11 @@ struct Slot {
 
 // A step between its begin and its end.
 struct StepState {
-  Slot slot;
+  Admitted slot;
   StepOptions options;
   FiberId fiber = 0;
   std::int64_t since_us = 0;  // start of the first attempt since the step began or was last resumed from a pause
-  bool runs = false;          // the body is running
+  bool body_running = false;  // the body is running
   // For a body with a time limit: `scope` is the body's scope, due_ms is when to cancel it by the monotonic clock, and
   // `late` is why it was cancelled. total_due_ms (deadline of all attempts) and silent_ms (deadline of the next
   // heartbeat): 0: no limit.
@@ -260,11 +260,11 @@ class RunImpl final : public Run {
   void begin_cancel();
   std::int64_t look_at_cancel();  // checks for a cancel; returns the ms until the next check; -1: no check is needed
   void unwind(Error reason);
-  Async<> release_all(FiberRecord& f, std::vector<std::string> leases, Slot slot);
-  Slot ending(FiberRecord& f, std::int64_t pos, std::string name, std::string source) const;
+  Async<> release_all(FiberRecord& f, std::vector<std::string> leases, Admitted slot);
+  Admitted ending(FiberRecord& f, std::int64_t pos, std::string name, std::string source) const;
   // budget.cpp
   void alert_budgets();
-  Async<Value> complete_setup(Slot slot, Result<Value> outcome, store::Journal::Write setup);
+  Async<Value> complete_setup(Admitted slot, Result<Value> outcome, store::Journal::Write setup);
   using Transfer = Async<Value> (Calls::*)(std::string, std::string, std::string, Value, CancelToken);
   Async<Value> transfer(FiberId id, const char* verb, Transfer how, std::string lease_id, std::string from,
                         std::string to, Value options, std::string source);
@@ -273,7 +273,7 @@ class RunImpl final : public Run {
   std::string recorded_as(const std::string& lease_id) const;
 
   // durable.cpp
-  Async<Slot> admit(FiberId id, Operation operation);
+  Async<Admitted> admit(FiberId id, Operation operation);
   std::string next_key(FiberRecord& f, const std::string& name) const;  // key of the fiber's next operation `name`
   struct Failure {
     Error error;
@@ -281,13 +281,13 @@ class RunImpl final : public Run {
   };
   Failure counted_failure(const Error& e) const;
   Result<std::string> counted_result(const Value& value, MemoryHeld& held);
-  Async<Value> complete(Slot slot, Result<Value> outcome, store::Journal::Write extra = nullptr);
+  Async<Value> complete(Admitted slot, Result<Value> outcome, store::Journal::Write extra = nullptr);
   Async<> not_recorded(std::shared_ptr<FiberRecord> f, Error why);
   Error unrecorded(const Error& why) const;
-  QueuedEntry& row_of(Slot& slot) const;
-  store::Journal::Write start_write(Slot& slot) const;
-  void record_start(Slot& slot);
-  Result<> check_entry(const Entry& entry, const Slot& slot) const;
+  QueuedEntry& row_of(Admitted& slot) const;
+  store::Journal::Write start_write(Admitted& slot) const;
+  void record_start(Admitted& slot);
+  Result<> check_entry(const Entry& entry, const Admitted& slot) const;
   Async<> wait_turn(FiberRecord& f, std::int64_t seq);
   Async<> wait_live(FiberRecord& f);
   Async<bool> release_gate(FiberRecord& f);
@@ -299,7 +299,7 @@ class RunImpl final : public Run {
 
   // steps.cpp
   Async<StepOutcome> complete_step(std::uint64_t entry, Result<Value> outcome);
-  Error uncertain(const Slot& slot) const;
+  Error uncertain(const Admitted& slot) const;
 
   // attempts.cpp
   Result<> take_over(StepState& step);

@@ -14,7 +14,7 @@ namespace {
 constexpr std::int64_t heartbeat_rows_us = 1'000'000;
 constexpr std::size_t heartbeat_bytes_max = 64 << 10;
 
-StepOutcome again(const Slot& slot) {
+StepOutcome again(const Admitted& slot) {
   StepOutcome out;
   out.again = true;
   out.attempt = slot.attempt;
@@ -26,7 +26,7 @@ StepOutcome again(const Slot& slot) {
 
 std::string step_token(const std::string& run, const std::string& key) { return derive_uuid({"step", run, key}); }
 
-Error RunImpl::uncertain(const Slot& slot) const {
+Error RunImpl::uncertain(const Admitted& slot) const {
   std::string token = step_token(config_.id, slot.key);
   Error e = make_error(
       ErrorKind::state,
@@ -40,7 +40,7 @@ Error RunImpl::uncertain(const Slot& slot) const {
 
 Async<StepTicket> RunImpl::step_begin(FiberId id, Operation operation, StepOptions options) {
   operation.kind = "step";
-  RILLE_CO_TRY(Slot slot, co_await admit(id, std::move(operation)));
+  RILLE_CO_TRY(Admitted slot, co_await admit(id, std::move(operation)));
   StepTicket ticket;
   ticket.key = slot.key;
   if (slot.recorded) {
@@ -112,7 +112,7 @@ Async<StepOutcome> RunImpl::step_end(FiberId id, StepTicket ticket, Result<Value
   if (!is_transient(step, failure)) co_return co_await complete_step(ticket.entry, std::move(failure));
   std::optional<std::int64_t> delay = next_pause_ms(step, failure);
   if (!delay) co_return co_await give_up(ticket.entry, std::move(failure), step.options.retry.pauses);
-  Slot& slot = step.slot;
+  Admitted& slot = step.slot;
   slot.attempt += 1;
   slot.next_us = now_us() + *delay * 1000;
   Value note;
@@ -130,7 +130,7 @@ Async<StepOutcome> RunImpl::step_end(FiberId id, StepTicket ticket, Result<Value
 }
 
 Async<StepOutcome> RunImpl::complete_step(std::uint64_t entry, Result<Value> outcome) {
-  Slot slot = std::move(steps_.extract(entry).mapped().slot);
+  Admitted slot = std::move(steps_.extract(entry).mapped().slot);
   StepOutcome out;
   out.attempt = slot.attempt;
   out.result = co_await complete(std::move(slot), std::move(outcome));

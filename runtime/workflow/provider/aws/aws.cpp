@@ -124,7 +124,7 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
     RILLE_CO_TRY(const int efa_cards, co_await efa_cards_of(request, name.type, token));
     const Common::Order ordered(common_, cluster_in(request));
     for (int attempt = 1;; ++attempt) {
-      RILLE_CO_TRY(const Common::Place place, co_await common_.ready(request, efa_cards > 0, token));
+      RILLE_CO_TRY(const Common::SharedIds place, co_await common_.ready(request, efa_cards > 0, token));
       Parameters whole = order;
       add_network(whole, place, zone.subnet, efa_cards);
       const Result<Instance> made = co_await ec2_.run(std::move(whole), request.send_by_wall_us, token);
@@ -387,7 +387,7 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
 
   // Adds one network interface per EFA card. The first also carries IP; the others are EFA-only and need no address.
   // https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/efa-acc-inst-types.html
-  void add_network(Parameters& out, const Common::Place& place, const std::string& subnet, int efa_cards) const {
+  void add_network(Parameters& out, const Common::SharedIds& place, const std::string& subnet, int efa_cards) const {
     if (!place.placement.empty()) out.emplace_back("Placement.GroupName", place.placement);
     if (subnet.empty() && settings_.public_address && efa_cards == 0) {
       out.emplace_back("SecurityGroupId.1", place.group);

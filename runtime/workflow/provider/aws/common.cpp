@@ -14,8 +14,8 @@ bool is_there(const Instance& i) { return i.state != "terminated"; }
 
 }  // namespace
 
-Async<Common::Place> Common::ready(CreateRequest request, bool efa, CancelToken token) {
-  Place out;
+Async<Common::SharedIds> Common::ready(CreateRequest request, bool efa, CancelToken token) {
+  SharedIds out;
   const std::string cluster = cluster_in(request);
   out.group = settings_.security_group;
   if (out.group.empty()) {
@@ -78,7 +78,7 @@ void Common::forget(const std::string& group) {
   std::erase_if(groups_, [&](const auto& known) { return known.second == group; });
 }
 
-Async<> Common::take_back(CreateRequest request, Place place, CancelToken token) {
+Async<> Common::take_back(CreateRequest request, SharedIds place, CancelToken token) {
   const std::string cluster = cluster_in(request);
   if (!cluster.empty() && orders_.at(cluster) > 1) co_return success();
   // Safe if a machine exists: EC2 refuses to delete a group with a member.

@@ -40,15 +40,15 @@ class Common {
     std::string cluster_;
   };
 
-  struct Place {
-    Place() = default;             // prevents an aggregate, which GCC 12 would destroy twice: see loop/task.hpp
+  struct SharedIds {
+    SharedIds() = default;         // prevents an aggregate, which GCC 12 would destroy twice: see loop/task.hpp
     std::string group, placement;  // the security group's id; the placement group's name, "": none
   };
-  Async<Place> ready(CreateRequest request, bool efa, CancelToken token);
+  Async<SharedIds> ready(CreateRequest request, bool efa, CancelToken token);
   // Whether EC2 refused the create because the shared resources no longer exist; if so, drops them from the cache.
   bool have_gone(const Error& refusal, const CreateRequest& request);
   // After a refused create: deletes the resources made for the request, unless other machines use or will use them.
-  Async<> take_back(CreateRequest request, Place place, CancelToken token);
+  Async<> take_back(CreateRequest request, SharedIds place, CancelToken token);
 
   // The shared resources that no machine uses any more. `all`: the region's instances, including ended ones. A
   // cluster's resource is listed with `asked_tag` if the machine with that tag was in the cluster, else with the tag of

@@ -22,7 +22,7 @@ struct Catalogue::View {
   std::string_view bytes;
   std::span<const layout::Part> parts;
   std::span<const layout::Gpu> gpus;
-  std::span<const layout::Place> places;
+  std::span<const layout::Location> places;
   std::span<const layout::Billing> billings;
   std::span<const layout::Text> words;
   std::span<const std::int64_t> numbers;
@@ -34,7 +34,7 @@ struct Catalogue::View {
   }
   std::string_view word(std::uint16_t n) const { return n < words.size() ? text(words[n]) : std::string_view(); }
   std::int64_t number(std::uint32_t n) const { return n < numbers.size() ? numbers[n] : 0; }
-  std::vector<std::string> tags(const layout::Place& place) const;
+  std::vector<std::string> tags(const layout::Location& place) const;
   Offer offer(const layout::Row& row, const std::string& provider) const;
   std::span<const layout::Row> rows_of(const CataloguePart& part) const {
     const std::size_t first = std::min<std::size_t>(part.first, rows.size());
@@ -107,7 +107,7 @@ Result<Catalogue> Catalogue::check(std::unique_ptr<View> view) {
   return out;
 }
 
-std::vector<std::string> Catalogue::View::tags(const layout::Place& place) const {
+std::vector<std::string> Catalogue::View::tags(const layout::Location& place) const {
   std::vector<std::string> out;
   std::string_view left = text(place.compliance);
   while (!left.empty()) {
@@ -223,7 +223,7 @@ Catalogue::Found Catalogue::find(std::span<const std::size_t> parts, const Offer
     v.counts.push_back(counts_of(query, model, g.memory_bytes));
     v.worth.push_back(query.rank == Rank::price ? GpuWorth() : gpu_worth(query, model, g.memory_bytes));
   }
-  for (const layout::Place& p : view.places) {
+  for (const layout::Location& p : view.places) {
     const std::vector<std::string> tags = view.tags(p);
     const auto has = [&tags](const std::string& t) { return std::find(tags.begin(), tags.end(), t) != tags.end(); };
     v.place.push_back(query.accepts_region(view.text(p.region)) &&

@@ -37,7 +37,7 @@ struct Gpu {
   std::int64_t memory_bytes;
 };
 
-struct Place {
+struct Location {
   Text region, compliance;  // comma-separated tags
 };
 
@@ -59,7 +59,7 @@ struct Row {
   std::uint16_t interconnect, rdma, disk_kind, driver, cuda_max, currency;  // indexes into the table of words
 };
 
-static_assert(sizeof(Header) == 96 && sizeof(Part) == 56 && sizeof(Gpu) == 24 && sizeof(Place) == 16 &&
+static_assert(sizeof(Header) == 96 && sizeof(Part) == 56 && sizeof(Gpu) == 24 && sizeof(Location) == 16 &&
               sizeof(Billing) == 32 && sizeof(Row) == 64);
 static_assert(std::is_trivially_copyable_v<Row> && std::is_trivially_copyable_v<Header>);
 

@@ -26,7 +26,7 @@ struct CatalogueWriter::Tables {
   std::unordered_map<std::int64_t, std::uint32_t> number_of;
   std::vector<layout::Part> parts;
   std::vector<layout::Gpu> gpus;
-  std::vector<layout::Place> places;
+  std::vector<layout::Location> places;
   std::vector<layout::Billing> billings;
   std::vector<layout::Text> words;
   std::vector<std::int64_t> numbers;

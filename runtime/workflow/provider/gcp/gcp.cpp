@@ -186,7 +186,7 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
   }
 
   Async<Machine> describe(std::string id, CancelToken token) override {
-    const Place place = read_id(id);
+    const ResourceId place = read_id(id);
     if (place.is_rule) {
       RILLE_CO_TRY(const Rule rule, co_await compute_.describe_rule(place.name, token));
       co_return machine_of(rule);
@@ -218,7 +218,7 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
   }
 
   Async<> terminate(std::string id, CancelToken token) override {
-    Place place = read_id(id);
+    ResourceId place = read_id(id);
     if (place.is_rule) return compute_.remove_rule(std::move(place.name), std::move(token));
     if (place.is_disk) return compute_.remove_disk(std::move(place.zone), std::move(place.name), std::move(token));
     return compute_.remove(std::move(place.zone), std::move(place.name), std::move(token));
@@ -248,7 +248,7 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
 
   // A resize changes only the machine type. Attached GPUs are no part of it, so a type with attached GPUs is refused.
   Async<> resize(std::string id, std::string type, CancelToken token) override {
-    const Place place = read_id(id);
+    const ResourceId place = read_id(id);
     if (read_type(type).count > 0)
       co_return make_error(ErrorKind::invalid,
                            fmt::format("'{}' has attached GPUs, which a resize cannot change", type),
@@ -290,11 +290,11 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
   }
 
   // The parts of a machine id: "ZONE/NAME", or "ZONE/disks/NAME" for a disk, "global/firewalls/NAME" for a rule.
-  struct Place {
+  struct ResourceId {
     std::string zone, name;
     bool is_disk = false, is_rule = false;
   };
-  static Place read_id(const std::string& id) {
+  static ResourceId read_id(const std::string& id) {
     const std::size_t first = id.find('/'), last = id.rfind('/');
     const bool is_rule = id.starts_with(rules_begin);
     return {id.substr(0, first), id.substr(last + 1), first != last && !is_rule, is_rule};
@@ -309,7 +309,7 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
     (void)co_await compute_.remove_rule(rule + "-no", token);
   }
 
-  Async<cloud::Standing> standing(Place place, CancelToken token) {
+  Async<cloud::Standing> standing(ResourceId place, CancelToken token) {
     const Result<Instance> found = co_await compute_.describe(place.zone, place.name, token);
     cloud::Standing out;
     if (!found && found.error().http_status == 404) co_return out;
@@ -321,7 +321,7 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
     co_return out;
   }
 
-  Async<> change_type(Place place, std::string type, CancelToken token) {
+  Async<> change_type(ResourceId place, std::string type, CancelToken token) {
     Value body;
     body.set("machineType", "zones/" + place.zone + "/machineTypes/" + type);
     co_return co_await compute_.act(place.zone, place.name, "setMachineType", std::move(body), std::move(token));

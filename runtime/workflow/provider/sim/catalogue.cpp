@@ -33,18 +33,18 @@ const std::vector<Region>& regions() {
   return all;
 }
 
-std::string offer_id(const Place& place) {
+std::string offer_id(const OfferParts& place) {
   return std::string(place.type->id) + "@" + place.region->id + (place.spot ? ":spot" : "");
 }
 
-Place find_place(std::string_view id) {
-  for (const Place& place : all_places())
+OfferParts find_place(std::string_view id) {
+  for (const OfferParts& place : all_places())
     if (offer_id(place) == id) return place;
   return {};
 }
 
-std::vector<Place> all_places() {
-  std::vector<Place> out;
+std::vector<OfferParts> all_places() {
+  std::vector<OfferParts> out;
   for (const Type& type : types())
     for (const Region& region : regions())
       for (bool spot : {false, true}) out.push_back({&type, &region, spot});

@@ -30,13 +30,13 @@ const std::vector<Type>& types();
 const std::vector<Region>& regions();
 
 // The parts of an offer id such as "h100x8@us-east:spot". type and region are null if the id is unknown.
-struct Place {
+struct OfferParts {
   const Type* type = nullptr;
   const Region* region = nullptr;
   bool spot = false;
 };
-std::string offer_id(const Place& place);
-Place find_place(std::string_view offer_id);
-std::vector<Place> all_places();
+std::string offer_id(const OfferParts& place);
+OfferParts find_place(std::string_view offer_id);
+std::vector<OfferParts> all_places();
 
 }  // namespace rille::provider::sim

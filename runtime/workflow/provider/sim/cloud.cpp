@@ -21,7 +21,7 @@ std::int64_t earliest(std::initializer_list<std::int64_t> instants) {
   return out;
 }
 
-Error nothing_left(const Place& place) {
+Error nothing_left(const OfferParts& place) {
   Error e = make_error(ErrorKind::capacity,
                        fmt::format("the simulated cloud, {}, has no {} left in {}", place.spot ? "spot" : "on demand",
                                    place.type->id, place.region->id),
@@ -43,7 +43,7 @@ Cloud::Cloud(const Clock& clock, Options options)
     : clock_(clock), options_(options), dice_(options.seed), market_(dice_.of("market"), options.scarcity),
       origin_us_(clock.wall_us() - clock.monotonic_ns() / 1000) {}
 
-Offer Cloud::offer_of(const Place& place) const {
+Offer Cloud::offer_of(const OfferParts& place) const {
   Offer o;
   o.provider = "sim";
   o.id = offer_id(place);
@@ -61,7 +61,7 @@ Offer Cloud::offer_of(const Place& place) const {
   return o;
 }
 
-bool Cloud::has_none(const Place& place) const {
+bool Cloud::has_none(const OfferParts& place) const {
   return options_.sold_out.contains(place.type->id) || options_.sold_out.contains(offer_id(place)) ||
          market_.sold_out(place, now_us()) ||
          dice_.chance(options_.faults.refuse, "refuse", static_cast<std::uint64_t>(counts.calls));
@@ -69,7 +69,7 @@ bool Cloud::has_none(const Place& place) const {
 
 std::vector<Offer> Cloud::offers(const OfferQuery& query) const {
   std::vector<Offer> out;
-  for (const Place& place : all_places()) {
+  for (const OfferParts& place : all_places()) {
     if (place.spot != query.spot) continue;
     Offer o = offer_of(place);
     if (o.matches(query)) out.push_back(std::move(o));
@@ -118,7 +118,7 @@ Result<Machine> Cloud::create(const CreateRequest& request, std::int64_t late_us
       if (now < box.end_us() || !box.end_us()) known.tag = box.tag, known.state = MachineState::pending;
       return known;
     }
-  Place place = find_place(request.offer.id);
+  OfferParts place = find_place(request.offer.id);
   if (!place.type)
     return make_error(ErrorKind::invalid, fmt::format("the simulated cloud has no offer '{}'", request.offer.id),
                       "`rille offers` lists them");
@@ -238,8 +238,8 @@ Result<Machine> Cloud::resize(const std::string& id, const std::string& type) {
   }
   Box& box = *it;
   if (type == box.place.type->id) return view(box);
-  Place place;
-  for (const Place& one : all_places())
+  OfferParts place;
+  for (const OfferParts& one : all_places())
     if (type == one.type->id && one.region == box.place.region && !one.spot) place = one;
   if (!place.type)
     return make_error(ErrorKind::invalid, fmt::format("the simulated cloud has no type '{}'", type),
@@ -269,7 +269,7 @@ Result<Machine> Cloud::resize(const std::string& id, const std::string& type) {
 std::vector<PricePoint> Cloud::price_history(const OfferQuery& query, std::int64_t since_us) const {
   std::vector<PricePoint> out;
   for (std::int64_t at = since_us - since_us % hour_us; at <= now_us(); at += hour_us)
-    for (const Place& place : all_places()) {
+    for (const OfferParts& place : all_places()) {
       if (!place.spot || at < 0 || !offer_of(place).matches(query)) continue;
       PricePoint point;
       point.type = place.type->id;

@@ -16,7 +16,7 @@ namespace rille::provider::sim {
 
 // A period in which a machine, later resized, had another type; for billing.
 struct Stint {
-  Place place;
+  OfferParts place;
   Micros price_micros_per_hour = 0;
   std::int64_t from_us = 0, to_us = 0;
 };
@@ -24,7 +24,7 @@ struct Stint {
 // A machine, and when each event of its life happens. Times are microseconds of the cloud's clock; 0: never.
 struct Box {
   std::string id, tag, token;
-  Place place;
+  OfferParts place;
   Micros price_micros_per_hour = 0;  // price in the machine's first hour
   std::int64_t asked_us = 0;         // when create was called
   std::int64_t landed_us = 0;        // when the create call took effect
@@ -94,8 +94,8 @@ class Cloud {
   Machine view(const Box& box);
   std::int64_t stale_us();
   void foresee(Box& box);
-  bool has_none(const Place& place) const;
-  Offer offer_of(const Place& place) const;
+  bool has_none(const OfferParts& place) const;
+  Offer offer_of(const OfferParts& place) const;
 
   const Clock& clock_;
   Options options_;

@@ -13,7 +13,7 @@ double Market::drift(std::string_view what, std::int64_t at_us, std::int64_t per
   return 2 * (a + (b - a) * smooth) - 1;
 }
 
-Micros Market::price_micros_per_hour(const Place& place, std::int64_t at_us) const {
+Micros Market::price_micros_per_hour(const OfferParts& place, std::int64_t at_us) const {
   double dollars = place.type->price * place.region->price_factor;
   if (place.spot) {
     std::int64_t step_us = at_us - at_us % (5 * minute_us);
@@ -25,7 +25,7 @@ Micros Market::price_micros_per_hour(const Place& place, std::int64_t at_us) con
   return static_cast<Micros>(dollars * 1e4 + 0.5) * 100;  // rounded to hundredths of a cent
 }
 
-bool Market::sold_out(const Place& place, std::int64_t at_us) const {
+bool Market::sold_out(const OfferParts& place, std::int64_t at_us) const {
   double share = std::min(0.9, place.spot ? 1.5 * scarcity_ : scarcity_);
   return dice_.chance(share, offer_id(place) + " stock", static_cast<std::uint64_t>(at_us / (20 * minute_us)));
 }

@@ -16,8 +16,8 @@ class Market {
 
   // Spot prices vary around their mean with periods of an hour, a third of a day and a day and a half, in steps of five
   // minutes; on-demand prices are constant.
-  Micros price_micros_per_hour(const Place& place, std::int64_t at_us) const;
-  bool sold_out(const Place& place, std::int64_t at_us) const;
+  Micros price_micros_per_hour(const OfferParts& place, std::int64_t at_us) const;
+  bool sold_out(const OfferParts& place, std::int64_t at_us) const;
 
  private:
   double drift(std::string_view what, std::int64_t at_us, std::int64_t period_us) const;

@@ -121,7 +121,7 @@ class Ssh final : public Provider {
   Async<Machine> describe(std::string id, CancelToken token) override {
     Machine gone;
     gone.id = id;
-    RILLE_CO_TRY(const Place place, split(id));
+    RILLE_CO_TRY(const MachineId place, split(id));
     if (!place.host) co_return gone;
     const SshHost* const host = place.host;
     std::vector<std::string> words{place.instance};
@@ -165,7 +165,7 @@ class Ssh final : public Provider {
   }
 
   Async<> terminate(std::string id, CancelToken token) override {
-    RILLE_CO_TRY(const Place place, split(id));
+    RILLE_CO_TRY(const MachineId place, split(id));
     if (!place.host) co_return success();
     const SshHost* const host = place.host;
     probes_[static_cast<std::size_t>(host - hosts_.data())].reset();
@@ -196,19 +196,19 @@ class Ssh final : public Provider {
                       "restore it until all machines there are released");
   }
 
-  struct Place {
+  struct MachineId {
     const SshHost* host = nullptr;  // null: the id does not have the format of this provider's ids
     std::string instance;
   };
   // Splits a machine id into host and instance. Error config: the settings no longer name the host.
-  Result<Place> split(const std::string& id) const {
+  Result<MachineId> split(const std::string& id) const {
     const std::size_t slash = std::min(id.rfind('/'), id.size());
     const std::string instance = slash < id.size() ? id.substr(slash + 1) : "";
     if (!instance.starts_with("i-") || instance.size() != 18 ||
         instance.find_first_not_of("0123456789abcdef", 2) != std::string::npos)
-      return Place{};
+      return MachineId{};
     RILLE_TRY(const std::size_t i, find(id.substr(0, slash)));
-    return Place{&hosts_[i], instance};
+    return MachineId{&hosts_[i], instance};
   }
 
   Async<CommandResult> run(const SshHost& host, const char* script, std::vector<std::string> words, CancelToken token) {
