@@ -270,7 +270,7 @@ static const struct {
     {"reads as tensors", "require('rille.native').tensors_open('/etc/passwd')", "read", 1},
     {"writes as tensors",
      RILLE "rille.data.save_tensors('/etc/x.safetensors', { x = rille.device('cpu'):zeros { 1 } })", "write", 0},
-    {"opens a database", RILLE "rille.step('x', { effect = 'tx', db = '/etc/x.db' }, function() end)", "write", 0},
+    {"opens a database", RILLE "rille.step('x', { effect = 'tx', db = '/etc/x.db' }, function() end)", "read", 0},
     {"compiles C++", RILLE "rille.device('cpu'):kernel('__global__ void k(float* x) {}')", "kernels", 0},
     {"rents this machine", RILLE "rille.rent('x', { provider = 'local' })", "providers", 0},
     {"listens", RILLE "rille.communicator { rank = 0, world = 2, address = '0.0.0.0:29511' }", "network", 0},
