@@ -198,7 +198,8 @@ static const struct {
     {"Lua's own work on a large table, or a collection",
      "013 014 037 042 045 053 054 056 065 067 073 079 082 083 084 085 086 087 157 180 181 189"},
     {"a C function of Rille's: a statement of SQL, a tokenizer, a batch, tensors",
-     "159 162 177 219 221 222 223 225 226"},
+     "159 162 177 186 219 221 222 223 225 226"},
+    {"the tensor operation that is being computed when the run fails", "171"},
     {"the function of a custom_grad", "187"},
 };
 
