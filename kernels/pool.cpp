@@ -86,8 +86,8 @@ static void avg_pool_as(const Call& c) {
     c.out[0].ptr<T>()[o] = T(double(sum) * share_of(c, rows, columns));
   });
 }
-// attrs.f[0] = 1: padding counts as zeros. attrs.f[1] = 1: adaptive, so the windows follow from the sizes of in and out
-// in: x; out: y
+// attrs.f[0] = 1: padding counts as zeros. attrs.f[1] = 1: adaptive, so the windows follow from the sizes of in and
+// out. in: x; out: y
 void avg_pool(const Call& c) { RILLE_FLOATS(c.in[0].dtype, avg_pool_as<T>(c)); }
 
 template <class T>

@@ -155,7 +155,7 @@ template <> struct KeyOf<double> { typedef unsigned long long type; };
   }
 FOR_NUMBERS(SORT_ENDS, sort)
 
-// The digit of element i, taken from its key, or from the row that contains its place.
+// The digit of element i: of its key or, in the passes that sort by row, of the number of its row.
 template <class K> DEVICE unsigned digit_of(const K* keys, const unsigned* places, Long i, const SortPass& s) {
   if (s.row) return unsigned((s.by_row.divisor ? divide(places[i],
                                                         s.by_row) : places[i] / unsigned(s.row)) >> s.shift) & 255u;
@@ -194,7 +194,7 @@ ENTRY(sort_scan, 1024, unsigned* counts, unsigned n) {
     __syncthreads();
   }
 }
-// Moves 256 elements of the tile at a time, in order.
+// Writes the elements of the tile to their sorted places, 256 at a time, in order.
 template <class K>
 DEVICE void sort_move(const K* keys, const unsigned* places, K* keys_out, unsigned* places_out, const unsigned* counts,
                       const SortPass& s) {

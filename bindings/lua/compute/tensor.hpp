@@ -52,8 +52,8 @@ struct TensorState {
 TensorState& tensor_state(lua_State* L);
 // Returns the graph of the device named "cpu" or "cuda:0"; creates it on the first request.
 Result<std::shared_ptr<Graph>> graph_on(lua_State* L, const std::string& name);
-// Waits on the loop's thread, without suspending the fiber. Raises the error that must end the script's code, if there
-// is one.
+// Waits on the loop's thread, without suspending the fiber. Raises the error that ends the run: a limit of time, a
+// cancel or an interrupt.
 Result<void> synchronize_here(lua_State* L, Graph& g);
 Result<HostData> read_here(lua_State* L, const Tensor& t);
 // Returns the default device's graph; raises if the default GPU cannot be used.

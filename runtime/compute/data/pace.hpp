@@ -27,7 +27,7 @@ class Pace {
  public:
   static constexpr std::uint64_t bytes = 256 << 10;  // between two calls of look
   explicit Pace(const Look& look) : look_(look) {}
-  // Each row or line counts 64 bytes more, because it may be empty.
+  // Call for each row or line. Adds 64 bytes to each, because it may be empty.
   void did(std::uint64_t bytes_done) {
     done_ += bytes_done + 64;
     if (done_ < bytes || !look_) return;

@@ -117,8 +117,8 @@ Result<void> run_node(Node& node, LaneQueue& queue, device::Device& device, kern
       auto allocated = device.allocate(out.bytes);
       if (!allocated) return no_room(node, out, std::move(allocated).error());
       buffer = std::move(*allocated);
-      // An output without a handle gets temporary memory; if the operation updates it in place, the memory starts as
-      // zeros.
+      // An output to which no tensor refers any more gets temporary memory; if the operation updates it in place, the
+      // memory starts as zeros.
       if (storage) storage->buffer = buffer;
       else if (out.update) RILLE_CHECK(device.clear(buffer.data(), out.bytes));
       if (!storage) temporary.push_back(buffer);

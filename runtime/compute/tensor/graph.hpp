@@ -138,7 +138,7 @@ Result<Viewed> view_blocking(const Tensor& t);
 // Groups the updates recorded while it exists: all of them change their tensors, or none (Together in record.hpp).
 class AllOrNone {
  public:
-  // to_the_end: the recorded operations take about one pass over the tensors.
+  // to_the_end: a cancelled run still completes the operations; for those that take about one pass over the tensors.
   AllOrNone(Graph& g, bool to_the_end);
   ~AllOrNone();
   AllOrNone(const AllOrNone&) = delete;

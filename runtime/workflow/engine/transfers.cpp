@@ -107,7 +107,8 @@ Result<std::string> place_of(const std::string& from, const std::string& local, 
   else if (name.find('/', scheme + 3) == std::string::npos) name.clear();
   name = name.substr(name.rfind('/') + 1);
   if (!name.empty()) return to + name;
-  return make_error(ErrorKind::invalid, fmt::format("'{}' gives no name for the file in '{}'", from, to),
+  return make_error(ErrorKind::invalid,
+                    fmt::format("'{}' has no file name, so the file to be made in '{}' has none", from, to),
                     fmt::format("add a name: box:stage(address, \"{}NAME\")", to));
 }
 

@@ -34,7 +34,7 @@ class CatalogueWriter {
   CatalogueWriter();
   ~CatalogueWriter();
   // All offers must be from part.provider. Error invalid, and nothing is added, if a limit is exceeded: rows_max rows;
-  // 65,535 for the bytes of an id, the GPUs of an offer, and the number of different places, GPUs, billings and words;
+  // 65,535 for the bytes of an id, the GPUs of an offer, and the number of different places, GPUs, billings and names;
   // 4 GiB of text.
   Result<> add(CataloguePart part, std::span<const Offer> offers);
   std::string finish() const;
