@@ -16,6 +16,8 @@ Exit abandon_run(App& app, const std::string& run) {
   };
   Result<> r = run_blocking(*app.loop, app.engine->abandon(run, tell));
   if (r) return Exit::interrupted;
+  // The second Ctrl-C may come just as the run has released everything and ended.
+  if (const auto row = app.engine->run(run); row && run_has_ended(row->state)) return Exit::interrupted;
   fail(app, r.error());
   app.terminal.note("something is still rented: see `rille leases`, end it with `rille release` or `rille gc`");
   return Exit::cleanup_pending;

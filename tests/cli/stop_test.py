@@ -58,6 +58,9 @@ print("caught", pcall(rille.sleep, "1h"))""")
     out = p.communicate(timeout=30)[0]
     check("pcall catches the cancel of Ctrl-C, so that a script can clean up by hand",
           "caught\tfalse\tcancelled" in out, out)
+    code, out = run("release", rows()[0]["id"], "--abandoned")
+    check("a second Ctrl-C that comes when everything is released and the run has ended is no error",
+          (code, out) == (130, ""), (code, out))
 
     p = start("waits.lua")
     shown = rows()[0]

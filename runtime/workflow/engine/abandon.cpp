@@ -20,6 +20,8 @@ Async<> Engine::abandon(std::string id, lease::Manager::Event event) {
   RILLE_CO_TRY(RunRow row, run(id));
   RILLE_CO_CHECK(refuse_ended(row));
   RILLE_CO_TRY(RunLock lock, locks_ ? RunLock::take(*locks_, row.id) : RunLock::take(run_home(row.id), row.id));
+  RILLE_CO_TRY(row, run(row.id));
+  RILLE_CO_CHECK(refuse_ended(row));  // it may have ended before the lock was taken
   // Raising the run's epoch makes the journal reject later writes of the process that ran it before.
   store::Journal::Write raise = [run = row.id, now = loop_.clock().wall_us()](store::Db& db) {
     return db.run("UPDATE runs SET epoch=epoch+1, state='cleanup', updated_us=?, pid=0 WHERE id=?", {now, run});
