@@ -356,7 +356,9 @@ class Runtime {
       rille_call_return_value(raw, &lent);
     } catch (const Error& e) {
       rille_call_fail(raw, rille_error_create(e.kind(), e.message().c_str(), e.hint().c_str()));
-    } catch (const std::exception& e) { rille_call_fail(raw, rille_error_create(RILLE_INTERNAL, e.what(), nullptr)); }
+    } catch (const std::exception& e) {
+      rille_call_fail(raw, rille_error_create(RILLE_INTERNAL, e.what(), nullptr));
+    } catch (...) { rille_call_fail(raw, rille_error_create(RILLE_INTERNAL, "a C++ exception", nullptr)); }
   }
 
   std::unique_ptr<Kept> kept_;  // destroyed after the runtime

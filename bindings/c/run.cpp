@@ -101,6 +101,8 @@ class Children final : public engine::ChildPrograms {
                                                script, r_->money));
     return std::unique_ptr<engine::Program>(std::make_unique<Child>(r_, child, std::move(program)));
   }
+  // Its limits do not count for another's child run, and its grants may not reach what that run has read.
+  bool joins_runs_of_others() const override { return r_->grants.is_everything() && !host_options(*r_).under_limits; }
 
  private:
   rille_run* r_;

@@ -4,6 +4,7 @@
 #include "bindings/cli/command.hpp"
 #include "bindings/cli/runs.hpp"
 #include "runtime/core/base/did_you_mean.hpp"
+#include "runtime/core/base/run_state.hpp"
 #include "runtime/core/base/time.hpp"
 
 namespace rille::cli {

@@ -184,7 +184,8 @@ engine::WatchWorld world_of(App& app, Processes& processes, Reaped& reaped) {
   };
   world.interrupt = [&app](const std::string& run) {
     Result<engine::RunRow> row = app.engine->run(run);
-    if (row && row->pid > 0 && app.engine->alive(run)) kill(static_cast<pid_t>(row->pid), SIGINT);
+    if (row && row->pid > 1 && row->pid <= INT32_MAX && app.engine->alive(run))
+      kill(static_cast<pid_t>(row->pid), SIGINT);
   };
   world.reap = [&app, &reaped] { return reap(app, reaped); };
   world.deliver = [&app] { app.engine->alerts()->deliver_soon(); };

@@ -114,6 +114,14 @@ try:
     code, out = run("rm", outside)
     check("an id that leads out of the home", code == 1 and "cannot be the id of a run" in out, out)
     check("removes nothing there", os.path.isdir(victim))
+    os.makedirs(f"{root}/elsewhere")
+    open(f"{root}/elsewhere/important", "w").close()
+    shutil.rmtree(home + "/blobs", ignore_errors=True)
+    os.symlink(root + "/elsewhere", home + "/blobs")
+    run("run", script("last", "return 1"))
+    code, out = run("rm", ids("-n", "1")[0])
+    check("where blobs is a link, nothing is removed", "is a link" in out and
+          os.path.exists(f"{root}/elsewhere/important"), (code, out))
 finally:
     run("gc", "--now", alive)
     shutil.rmtree(root)

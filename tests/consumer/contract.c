@@ -243,6 +243,26 @@ static void test_child_limits(rille_runtime* rt, const char* folder) {
     }
     rille_run_free(run);
   }
+  /* An id does not lead to a child run of another run, whose results and limits are its own. */
+  for (int second = 0; second < 2; ++second) {
+    char path[600];
+    snprintf(path, sizeof path, "%s/shares%d.lua", folder, second);
+    FILE* file = fopen(path, "w");
+    CHECK(file && fputs("return require('rille').run('limited2.lua', {}, { id = 'shared' })", file) >= 0);
+    CHECK(fclose(file) == 0);
+    rille_run_options options;
+    rille_run_options_init(&options, sizeof options);
+    rille_run* run = NULL;
+    ok(rille_run_from_file(rt, path, &options, &run));
+    ok(rille_run_start(run));
+    if (second) {
+      CHECK(strstr(rille_error_message(fails(rt, run, RILLE_STATE)), "this run has not started it"));
+    } else {
+      ok(rille_run_wait(run, -1));
+      CHECK(rille_run_state(run) == RILLE_RUN_DONE);
+    }
+    rille_run_free(run);
+  }
 }
 
 static void finishes(rille_run* run, const char* result) {

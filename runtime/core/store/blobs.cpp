@@ -42,6 +42,9 @@ Result<> Blobs::sweep(const std::function<Result<bool>(const std::string&)>& wan
     return errno_error("cannot remove", path.string(), ec.value());
   };
   std::error_code ec;
+  if (fs::is_symlink(root_, ec))
+    return make_error(ErrorKind::integrity, fmt::format("'{}' is a link", root_),
+                      "nothing is removed where it leads: put a folder in its place");
   for (fs::recursive_directory_iterator it(root_, ec), end; !ec && it != end; it.increment(ec)) {
     if (it->is_directory(ec)) continue;
     const std::string name = it->path().filename().string();

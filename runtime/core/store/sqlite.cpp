@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
+#include <atomic>
 #include <chrono>
 
+#include "runtime/core/store/journal_failure.hpp"
 #include "runtime/core/store/sqlite_memory.hpp"
 
 namespace rille::store {
@@ -15,6 +17,20 @@ constexpr std::int64_t page_bytes = 4096, frame_bytes = page_bytes + 24, log_byt
 constexpr const char* hint_of_damage =
     "restore the journal from a backup, then run `rille gc`: it finds rented machines by their tags";
 }  // namespace
+
+namespace {
+
+std::atomic<bool> failed{false};
+
+bool is_fault(int primary) {  // of the disk or the file, not of a statement
+  return primary != SQLITE_ERROR && primary != SQLITE_CONSTRAINT && primary != SQLITE_INTERRUPT &&
+         primary != SQLITE_MISUSE && primary != SQLITE_TOOBIG && primary != SQLITE_RANGE;
+}
+
+}  // namespace
+
+void note_journal_failure() { failed = true; }
+bool journal_has_failed() { return failed; }
 
 void count_no_memory() { sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0); }
 
@@ -33,6 +49,7 @@ Error Db::error(std::string_view doing) const {
   Error e =
       make_error(damaged ? ErrorKind::integrity : ErrorKind::io, fmt::format("cannot {} '{}': {}", doing, path_, said));
   e.operation = "journal";
+  if (damaged || is_fault(primary)) note_journal_failure();
   e.code = fmt::format("sqlite {}", code);
   if (primary == SQLITE_FULL) e.hint = "free some space on that disk, then resume; nothing that was committed is lost";
   if (primary == SQLITE_READONLY || primary == SQLITE_CANTOPEN || primary == SQLITE_PERM)

@@ -95,6 +95,9 @@ Async<Value> Engine::run_child(ChildSpec spec, std::string parent, std::shared_p
   while (true) {
     if (token.cancelled()) co_return token.reason();
     RILLE_CO_TRY(std::optional<RunRow> row, exactly(spec.id));
+    if (row && row->parent != parent && !programs->joins_runs_of_others())
+      co_return make_error(ErrorKind::state, fmt::format("run {} exists, and this run has not started it", spec.id),
+                           "choose another id");
     if (row && row->state == "removed") co_return refuse_ended(*row).error();
     if (row && (row->script != spec.script || row->args.to_json() != spec.args.to_json())) {
       Error e =
@@ -153,7 +156,11 @@ Async<Value> Engine::execute_child(std::unique_ptr<Run> run, std::string script,
   Value none;
   Result<Value> result = co_await run->execute((*program)->guest(), (*program)->main(), none);
   // A paused child's fibers stay suspended until this process ends.
-  if (!result && result.error().code == "run_paused" && paused) RILLE_CO_CHECK(co_await paused(result.error()));
+  if (!result && result.error().code == "run_paused" && paused) {
+    RILLE_CO_TRY(const std::optional<RunRow> row, exactly(run->id()));
+    // A script can make up the code; only a paused run is left suspended.
+    if (row && row->state == "suspended") RILLE_CO_CHECK(co_await paused(result.error()));
+  }
   co_return result;
 }
 

@@ -48,6 +48,8 @@ class ChildPrograms {
   virtual ~ChildPrograms() = default;
   virtual RunHooks hooks(const std::string& run) = 0;  // the child's hooks
   virtual Result<std::unique_ptr<Program>> load(Run& child, const std::string& script) = 0;
+  // Whether a child's id may name a run that another run started: then its result is taken, or it is continued.
+  virtual bool joins_runs_of_others() const { return true; }
 };
 
 // Callbacks to the host program. All are optional; they are called on the loop thread.

@@ -10,6 +10,7 @@
 
 #include "runtime/core/base/deadline.hpp"
 #include "runtime/core/store/journal.hpp"
+#include "runtime/core/store/journal_failure.hpp"
 #include "runtime/workflow/engine/replay.hpp"
 #include "runtime/workflow/engine/run.hpp"
 #include "runtime/workflow/engine/run_lock.hpp"
@@ -126,7 +127,9 @@ struct StepState {
 
 // Whether the error means that the journal could not be read or written. The error that another process runs the run
 // has kind `state` and does not count.
-inline bool of_journal(const Error& e) { return e.operation == "journal" && e.kind != ErrorKind::state; }
+inline bool of_journal(const Error& e) {
+  return e.operation == "journal" && e.kind != ErrorKind::state && store::journal_has_failed();
+}
 
 inline RetryPolicy call_restarts() {
   RetryPolicy p;

@@ -1,6 +1,7 @@
 // A journal that cannot be written: the run stops where it stands, and goes on from there once it can be.
 #include <catch2/catch.hpp>
 
+#include "runtime/core/store/journal_failure.hpp"
 #include "tests/unit/engine/steps_world.hpp"
 
 using namespace rille;
@@ -156,6 +157,7 @@ TEST_CASE("what a fiber dies of does not fail the run when it is the journal's")
         StepCall a = call("a");
         RILLE_CO_CHECK(co_await run_step(run, world, g, a));
         if (world.processes > 1) co_return Value();
+        store::note_journal_failure();
         co_return make_error(ErrorKind::io, "cannot use 'journal.db': disk I/O error").with_operation("journal");
       };
       std::string name = "other";
@@ -169,6 +171,22 @@ TEST_CASE("what a fiber dies of does not fail the run when it is the journal's")
   CHECK(run_state(world) == "suspended");
   REQUIRE(run_to_end(world, script).ok());
   CHECK(world.begun["main/other#1/a#1"] == 1);
+}
+
+TEST_CASE("a journal that has not failed is not believed to have: the error of a step ends the run") {
+  StepScript script = [](Run& run, CppGuest&, StepWorld& world) -> CppGuest::Body {
+    return [&](FiberId f) -> Async<Value> {
+      StepCall a = call("a");
+      a.body = [](FiberId, const StepTicket&, int) -> Async<Value> {
+        co_return make_error(ErrorKind::io, "made up").with_operation("journal");
+      };
+      co_return co_await run_step(run, world, f, a);
+    };
+  };
+  StepWorld world;
+  if (store::journal_has_failed()) return;  // an earlier case of this process
+  CHECK(first_end(world, script).message == "made up");
+  CHECK(run_state(world) == "failed");
 }
 
 TEST_CASE("a run that stops for its journal can be cancelled, and cleans up") {

@@ -1,6 +1,7 @@
 #include "runtime/workflow/provider/local/local.hpp"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <signal.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -128,8 +129,11 @@ struct LocalStore {
     if (!plausible_id(id)) return {};
     std::string dir = directory(id);
     struct stat st {};
-    if (stat(dir.c_str(), &st) < 0)
+    if (lstat(dir.c_str(), &st) < 0)
       return errno == ENOENT ? Result<>() : Result<>(errno_error("terminate", dir, errno));
+    if (!S_ISDIR(st.st_mode))  // nothing is removed where a link leads
+      return make_error(ErrorKind::integrity, fmt::format("'{}' is not a folder", dir),
+                        "it was put there by somebody else: remove it by hand");
     RILLE_CHECK(store::mark_terminating(dir));
     RILLE_CHECK(end_agent(dir));
     RILLE_CHECK(end_rest(dir));

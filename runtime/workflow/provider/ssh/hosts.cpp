@@ -72,8 +72,9 @@ std::vector<std::string> SshHost::prefix() const {
   // BatchMode: ssh asks no questions, so a host with an unknown key is refused.
   std::vector<std::string> out{"ssh", "-T", "-a", "-x", "-o", "BatchMode=yes", "-o", "ConnectTimeout=15", "-o",
                                "ServerAliveInterval=15", "-o", "ServerAliveCountMax=4",
-                               // these two options override the user's ssh configuration
-                               "-o", "RemoteCommand=none", "-o", "ClearAllForwardings=yes"};
+                               // these options override the user's ssh configuration
+                               "-o", "StrictHostKeyChecking=yes", "-o", "RemoteCommand=none", "-o",
+                               "ClearAllForwardings=yes"};
   if (port) out.insert(out.end(), {"-p", std::to_string(port)});
   if (!identity.empty()) out.insert(out.end(), {"-i", identity, "-o", "IdentitiesOnly=yes"});
   out.insert(out.end(), options.begin(), options.end());
