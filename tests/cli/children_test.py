@@ -82,6 +82,10 @@ return { sum = sum, first = all[1].id }""")
     code, out = run("run", script("bad", 'rille.run("fails.lua")'))
     check("a child's error is the parent's, with its kind and its run",
           code == 1 and "quota" in out and "'fails.lua' failed: no more of it" in out and "hint: wait" in out, out)
+    script("forged", 'rille.error { kind = "state", code = "run_paused", message = "made up" }')
+    code, out = run("run", script("believes", 'rille.run("forged.lua")'))
+    check("a child that says that it is paused, but has failed, fails its parent",
+          code == 1 and "made up" in out and [r["state"] for r in all_runs()[:2]] == ["failed"] * 2, out)
     code, out = run("run", script("typo", 'print(pcall(rille.run, "nothere.lua"))'))
     check("a file that is not there is named", code == 0 and "nothere.lua" in out, out)
     code, out = run("run", script("instep", 'rille.step("s", function() rille.run("square.lua") end)'))

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "runtime/core/base/id.hpp"
+#include "runtime/core/base/run_state.hpp"
 #include "runtime/workflow/engine/engine.hpp"
 #include "runtime/workflow/engine/run_impl.hpp"
 
@@ -158,8 +159,8 @@ Async<Value> Engine::execute_child(std::unique_ptr<Run> run, std::string script,
   // A paused child's fibers stay suspended until this process ends.
   if (!result && result.error().code == "run_paused" && paused) {
     RILLE_CO_TRY(const std::optional<RunRow> row, exactly(run->id()));
-    // A script can make up the code; only a paused run is left suspended.
-    if (row && row->state == "suspended") RILLE_CO_CHECK(co_await paused(result.error()));
+    // A script can make up the code, but its run has ended then. A paused run's state may not have been written.
+    if (row && !run_has_ended(row->state)) RILLE_CO_CHECK(co_await paused(result.error()));
   }
   co_return result;
 }
