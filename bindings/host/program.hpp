@@ -13,7 +13,7 @@ Result<std::unique_ptr<engine::Program>> load_program(Loop& loop, HostOptions op
                                                       engine::Run& run, const std::string& script,
                                                       engine::RunLimits limits = {});
 
-// `limits`, and those of the host's options that its run must keep.
+// Adds the memory, disk and network limits in the host's options to `limits`.
 engine::RunLimits shared_limits(const LuaHost& host, engine::RunLimits limits = {});
 
 // Returns the grants recorded in the run's journal. For a new run, records `given` and returns them. A run with all

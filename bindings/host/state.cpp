@@ -53,7 +53,7 @@ void* map(std::size_t size) {
   return p == MAP_FAILED ? nullptr : p;
 }
 
-// For blocks of which the old or the new one is mapped.
+// Resizes a block where the old or the new block is mapped by mmap.
 void* take_mapped(void* pointer, std::size_t old_size, std::size_t new_size) {
   const bool was = pointer && old_size >= mapped_from, is = new_size >= mapped_from;
   if (was && is) {

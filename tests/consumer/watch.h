@@ -1,5 +1,5 @@
-/* Watches what a process asks of the system, for hostile_files.c: no process, no connection, no file but those of a
-   home and what any program needs. A forbidden call fails with EPERM, and the first is remembered. x86-64 Linux. */
+/* Watches the system calls of a process, for hostile_files.c. Refused are new processes, connections, and files outside
+   of a home, except files that any program reads. A refused call fails with EPERM; the first is kept. x86-64 Linux. */
 #pragma once
 
 enum { watch_text_max = 400 };

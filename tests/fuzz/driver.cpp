@@ -2,8 +2,8 @@
 //   NAME_fuzz N                        N of them, always the same ones
 //   NAME_fuzz --seconds S [--seed N]   for that long, others each time; the seed is printed first
 //   NAME_fuzz N FILE                   on that file alone, to repeat a fault
-// On a fault the input is left in fuzz-input.bin in the working directory. Seeds are those of the target and the files
-// of corpus/NAME/; words are those of the target and of numbers.dict.
+// On a fault the input is left in fuzz-input.bin in the working directory. Seeds come from the target and from
+// corpus/NAME/, words from the target and from numbers.dict.
 #include <unistd.h>
 
 #include <algorithm>

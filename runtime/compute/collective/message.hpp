@@ -42,7 +42,7 @@ inline constexpr std::size_t head_bytes = 112;
 void encode_head(const Operation& op, std::uint64_t number, std::byte* to);
 struct Head {
   Operation operation;
-  // number of the operation among those of all ranks, or of the message from one rank to the other
+  // a collective operation in the order that all ranks share; for send and recv, the message between the two ranks
   std::uint64_t number = 0;
 };
 // integrity: not a valid head.

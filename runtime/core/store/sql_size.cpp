@@ -55,7 +55,7 @@ std::vector<Token> tokens_of(std::string_view sql) {
 }
 
 struct Definition {
-  double bytes = 0;  // bytes of its text; once `known`, with those of all definitions that it uses
+  double bytes = 0;  // size of its text; once `known`, including the definitions that it uses
   std::map<std::string, int, std::less<>> uses;
   enum { untried, tried, known } state = untried;
 };

@@ -112,7 +112,7 @@ struct StepState {
   StepOptions options;
   FiberId fiber = 0;
   std::int64_t since_us = 0;  // start of the first attempt since the step began or was last resumed from a pause
-  bool body_running = false;  // the body is running
+  bool body_running = false;
   // For a body with a time limit: `scope` is the body's scope, due_ms is when to cancel it by the monotonic clock, and
   // `late` is why it was cancelled. total_due_ms (deadline of all attempts) and silent_ms (deadline of the next
   // heartbeat): 0: no limit.

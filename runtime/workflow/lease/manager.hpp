@@ -85,7 +85,7 @@ struct LeaseLimit {
   LeaseLimit() = default;
   LeaseLimit(std::int64_t most, std::string whose) : leases(most), run(std::move(whose)) {}
   std::int64_t leases = -1;  // -1: no limit
-  std::string run;           // whose leases count, with those of its child runs; "": of the run that rents
+  std::string run;           // counts the leases of this run and its child runs; "": of the run that rents
 };
 
 struct Terms;
