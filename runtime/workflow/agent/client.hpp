@@ -2,9 +2,8 @@
 // client disconnects and another attaches.
 // - A broken channel (its command ended, the peer was silent too long) fails every pending operation with `network`,
 //   retryable. The client stays broken(): make a new one. The calls may still run.
-// - A malformed frame or a value out of range fails them with `integrity`, code broken_protocol, not retryable: the
-// peer
-//   is damaged or hostile.
+// - A malformed frame or a value out of range fails them with `integrity`, code broken_protocol, not retryable, since
+//   the peer is damaged or hostile.
 // - Cancelling an operation only stops the wait for it; cancel() cancels the call.
 // - The agent's errors arrive unchanged.
 // Loop thread only. Destroying the client ends the channel's command, not the agent.
