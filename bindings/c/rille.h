@@ -174,7 +174,7 @@ typedef struct rille_run_options {
   int64_t slice_ms;             /* of Lua without waiting: `timeout` */
   int64_t wall_ms;              /* of the whole run, counted anew on resume: `timeout` */
   int64_t spend_micros;         /* in millionths of a dollar; -1: no limit. rille.budget can only lower it: `budget`.
-                                   Recorded: a resumed run keeps the lowest that it had */
+                                   On resume, unless set: what the run began with, else its budget in the journal */
   int64_t leases_max;           /* held at a time; -1: no limit: `quota` */
   int64_t cpu_ms;               /* of processors: Lua and tensors on the CPU, over all fibers and threads: `timeout` */
   int64_t output_bytes;         /* of print: `quota` */
