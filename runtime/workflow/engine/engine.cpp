@@ -82,13 +82,39 @@ Result<> refuse_network_disk(const std::string& home) {
   return {};
 }
 
+Error not_made(const std::string& folder, const char* variable, int errno_value) {
+  Error e = errno_error("make the folder", folder, errno_value);
+  if (errno_value != ENOSPC && errno_value != EDQUOT)
+    e.hint = fmt::format("{} names the folder; it must be a writable one", variable);
+  return e;
+}
+
+// Makes the folder if it is missing, for this user alone. `variable` is the one that names it.
+Result<> take_folder(const std::string& folder, const char* variable) {
+  std::error_code ec;
+  std::filesystem::create_directories(folder, ec);
+  if (ec) return not_made(folder, variable, ec.value());
+  struct stat info {};
+  if (stat(folder.c_str(), &info) != 0) return errno_error("look at", folder, errno);
+  // Its owner decides what is run and released here. Root may use it: the mounted home of a container has its user.
+  const uid_t own = geteuid();
+  if (info.st_uid != own && info.st_uid != 0 && own != 0)
+    return make_error(
+        ErrorKind::config,
+        fmt::format("the folder '{}' belongs to another user ({}), and this is user {}", folder, info.st_uid, own),
+        fmt::format("let {0} name another folder; or take this one over, if you trust what is in it: "
+                    "sudo chown -R {1} '{2}'",
+                    variable, own, folder));
+  chmod(folder.c_str(), 0700);
+  return {};
+}
+
 // The installation's id, which the tags of its machines contain. The file is outside RILLE_HOME, so that a copied home
 // does not give two installations one id, and a deleted home does not lose the id.
 Result<std::string> install_id() {
   std::filesystem::path folder = installation_folder();
   std::filesystem::path file = folder / "install";
-  std::error_code ec;
-  std::filesystem::create_directories(folder, ec);
+  RILLE_CHECK(take_folder(folder, "XDG_CONFIG_HOME"));
   int fd = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   if (fd < 0) return errno_error("open", file.string(), errno);
   flock(fd, LOCK_EX);
@@ -136,18 +162,6 @@ Value RunRow::to_value() const {
   return v;
 }
 
-namespace {
-
-Error no_home(const std::string& home, int errno_value) {
-  const char* hint = "RILLE_HOME names the folder where all state is kept; it must be a writable one";
-  if (home.empty()) return make_error(ErrorKind::config, "there is no folder for the state: HOME is not set", hint);
-  Error e = errno_error("make the folder", home, errno_value);
-  if (errno_value != ENOSPC && errno_value != EDQUOT) e.hint = hint;
-  return e;
-}
-
-}  // namespace
-
 Result<std::unique_ptr<Engine>> Engine::open_in_memory(Loop& loop, EngineOptions options) {
   std::unique_ptr<Engine> engine(new Engine(loop, std::move(options)));
   engine->locks_ = &engine->held_;
@@ -164,11 +178,13 @@ Result<std::unique_ptr<Engine>> Engine::open_in_memory(Loop& loop, EngineOptions
 
 Result<std::unique_ptr<Engine>> Engine::open(Loop& loop, EngineOptions options) {
   if (options.home == in_memory_home) return open_in_memory(loop, std::move(options));
-  if (options.home.empty()) return no_home(options.home, ENOENT);
+  if (options.home.empty())
+    return make_error(ErrorKind::config, "there is no folder for the state: HOME is not set",
+                      "RILLE_HOME names the folder where all state is kept; it must be a writable one");
+  RILLE_CHECK(take_folder(options.home, "RILLE_HOME"));
   std::error_code ec;
   std::filesystem::create_directories(options.home + "/runs", ec);
-  if (ec) return no_home(options.home, ec.value());
-  chmod(options.home.c_str(), 0700);
+  if (ec) return not_made(options.home, "RILLE_HOME", ec.value());
   RILLE_CHECK(refuse_network_disk(options.home));
   std::unique_ptr<Engine> engine(new Engine(loop, std::move(options)));
   RILLE_TRY(engine->journal_, store::Journal::open(loop, engine->options_.home + "/journal.db"));
