@@ -18,19 +18,6 @@ namespace {
 
 constexpr int runs_looked_at = 1000;
 
-// Whether process `pid` is the command `rille`: a signal to a program that embeds Rille could end more than the run.
-bool is_command(std::int64_t pid) {
-  std::ifstream file(fmt::format("/proc/{}/cmdline", pid), std::ios::binary);
-  std::string words((std::istreambuf_iterator<char>(file)), {});
-  // in a bundle the dynamic loader's path precedes the command
-  for (std::size_t at = 0, n = 0; at < words.size() && n < 4; ++n) {
-    std::string word = words.c_str() + at;
-    if (std::filesystem::path(word).filename() == "rille") return true;
-    at += word.size() + 1;
-  }
-  return false;
-}
-
 Result<> send(const App& app, const engine::RunRow& row, int signal) {
   if (!row.parent.empty())
     return make_error(ErrorKind::state,
@@ -55,6 +42,18 @@ Exit told(App& app, const engine::RunRow& row, const char* what, const std::stri
 }
 
 }  // namespace
+
+bool is_command(std::int64_t pid) {
+  std::ifstream file(fmt::format("/proc/{}/cmdline", pid), std::ios::binary);
+  std::string words((std::istreambuf_iterator<char>(file)), {});
+  // in a bundle the dynamic loader's path precedes the command
+  for (std::size_t at = 0, n = 0; at < words.size() && n < 4; ++n) {
+    std::string word = words.c_str() + at;
+    if (std::filesystem::path(word).filename() == "rille") return true;
+    at += word.size() + 1;
+  }
+  return false;
+}
 
 Result<engine::RunRow> open_run(const App& app, const std::string& id, bool alive) {
   if (id != "last") return app.engine->run(id);

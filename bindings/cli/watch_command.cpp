@@ -12,6 +12,7 @@
 
 #include "bindings/cli/command.hpp"
 #include "bindings/cli/interrupt.hpp"
+#include "bindings/cli/runs.hpp"
 #include "runtime/core/base/time.hpp"
 #include "runtime/core/loop/subprocess.hpp"
 #include "runtime/core/store/file.hpp"
@@ -184,7 +185,7 @@ engine::WatchWorld world_of(App& app, Processes& processes, Reaped& reaped) {
   };
   world.interrupt = [&app](const std::string& run) {
     Result<engine::RunRow> row = app.engine->run(run);
-    if (row && row->pid > 1 && row->pid <= INT32_MAX && app.engine->alive(run))
+    if (row && row->pid > 1 && is_command(row->pid) && app.engine->alive(run))
       kill(static_cast<pid_t>(row->pid), SIGINT);
   };
   world.reap = [&app, &reaped] { return reap(app, reaped); };

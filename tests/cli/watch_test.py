@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """`rille watch` and `rille schedule` with the real command. usage: watch_test.py RILLE"""
-import json, os, random, re, shutil, signal, subprocess, sys, tempfile, time
+import json, os, random, re, shutil, signal, sqlite3, subprocess, sys, tempfile, time
 
 from tap import check, finish
 
@@ -110,6 +110,27 @@ run("schedule", "remove", "again")
 check("and says so", w.returncode == 0 and "cancelled run again-2" in out and "the next one is due" in out, out)
 for r in runs(script=waits, state="running"):
     run("signal", r["id"], "go")
+until("done", lambda: not runs(script=waits, state="running"))
+
+# An altered journal names another process, or a group: in 32 bits 2 ** 32 - N is -N, the group of process N.
+run("schedule", "add", "--overlap", "cancel", "altered", "every 1s", waits)
+w = watch()
+until("running", lambda: runs(script=waits, state="running"))
+w.send_signal(signal.SIGTERM)
+w.communicate(timeout=30)
+altered = runs(script=waits, state="running")[0]["id"]
+for named in (lambda process: process, lambda process: 2 ** 32 - process):
+    bystander = subprocess.Popen(["sleep", "1000"], start_new_session=True)
+    pid = named(bystander.pid)
+    with sqlite3.connect(root + "/home/journal.db") as db:
+        db.execute("update runs set pid = ? where id = ?", (pid, altered))
+    db.close()
+    said = until("due", lambda: [out for out in [run("watch", "--once")[1]] if f"cancelled run {altered}" in out])
+    check(f"process {pid} is not one of Rille's and gets no signal", said and bystander.poll() is None, said)
+    bystander.kill()
+    bystander.wait()
+run("schedule", "remove", "altered")
+run("signal", altered, "go")
 until("done", lambda: not runs(script=waits, state="running"))
 
 # Killed again and again, it starts each tick once.
