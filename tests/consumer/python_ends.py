@@ -75,7 +75,7 @@ def memory():
 
 def several(before):
     runtime = rille.Runtime()
-    script = runtime.script(MAKE)
+    script, run = runtime.script(MAKE), runtime.run("return 1")
     own = numpy.ones(BIG, dtype="float32")
     arrays = [script.ones(BIG).numpy(), numpy.from_dlpack(script.ones(BIG)), numpy.asarray(script.same(own))]
     left, gone = weakref.ref(own), threading.Barrier(3)
@@ -92,7 +92,8 @@ def several(before):
     for thread in threads:
         thread.join()
     check("three threads free a runtime once", descriptors() == before and left() is None, (before, descriptors()))
-    for function in (script.__getitem__, runtime.run, lambda _: runtime.tensor(numpy.ones(2))):
+    for function in (script.__getitem__, runtime.run, run.cancel, lambda _: run.state, lambda _: run.result(),
+                     lambda _: runtime.tensor(numpy.ones(2))):
         refused("state", "the runtime is closed", function, "same")
 
 
