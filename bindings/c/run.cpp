@@ -487,7 +487,7 @@ int64_t rille_run_memory_bytes(const rille_run* run) {
 }
 
 void rille_run_free(rille_run* run) {
-  if (!run || !check_call(run->runtime)) return;
+  if (!run || left_to_owner(run->runtime, [run] { rille_run_free(run); })) return;
   run->freed = true;
   if (!run->started || run->settled) run->runtime->forget(run);
 }
