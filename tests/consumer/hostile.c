@@ -369,6 +369,14 @@ static int more_limits(rille_runtime* rt) {
   bad += try_script(rt, "disk_bytes of a file",
                     TENSORS "rille.data.save_tensors('/tmp/hostile.safetensors', { x = d:zeros{ 1000 } })", &o,
                     RILLE_QUOTA);
+  const char* const writes[] = {
+      "local f = io.open('/tmp/hostile.txt', 'w') for i = 1, 20 do f:write(('x'):rep(100)) end",
+      "io.output('/tmp/hostile.txt') for i = 1, 20 do io.write(('x'):rep(100), 7) end"};
+  for (int i = 0; i < 2; ++i) {
+    char source[400];
+    snprintf(source, sizeof source, RILLE "rille.step('w', { retry = 1 }, function() %s end)", writes[i]);
+    bad += try_script(rt, "disk_bytes of io", source, &o, RILLE_QUOTA);
+  }
   bad += try_script(rt, "disk_bytes of a file's metadata",
                     TENSORS
                     "rille.data.save_tensors('/tmp/hostile.safetensors', { x = d:zeros{ 1 } }, { metadata = { a = "
