@@ -269,6 +269,7 @@ void Kernel::keep_loaded(const void* device, std::shared_ptr<void> loaded) const
 }
 
 Result<Cubin> Kernel::cubin(const std::string& arch) const {
+  const ThreadTime own(options_.computed);
   RILLE_TRY(const auto source, read_kernel_source(source_));
   return build_for_cuda(source_, source, name_, options_, arch);
 }

@@ -35,9 +35,10 @@ struct KernelOptions {
   std::string cache;                      // directory of the disk cache; "": no caching
   // called while the compiler for the CPU runs, and while a confined kernel is loaded: true ends that; empty: never
   std::function<bool()> stopped;
-  // The next two are called on the thread that compiles, before `stopped`; they may be empty.
-  std::function<void(std::int64_t ns)> computed;  // gets the processor time of compiling and loading, as it grows
-  Room disk;                                      // asked for the size of a file before it is added to the cache
+  // Gets the processor time of compiling and loading, as it grows; at its end, that of a confined kernel's process
+  // outside of launches. Any thread; may be empty.
+  std::function<void(std::int64_t ns)> computed;
+  Room disk;  // asked for the size of a file before it is added to the cache; may be empty
 };
 
 // Returns options.name, or if that is empty the name of the source's only kernel. Error of kind invalid: the name is

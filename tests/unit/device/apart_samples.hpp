@@ -1,9 +1,12 @@
 // For tests of kernels in processes of their own: a cache of the test's, launches, and code that makes system calls.
 #pragma once
 
+#include <unistd.h>
+
 #include <catch2/catch.hpp>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 
 #include "runtime/compute/device/kernel.hpp"
 #include "runtime/compute/device/kernel_files.hpp"
@@ -67,6 +70,17 @@ inline const char* const syscalls = R"x(
     return r;
   }
 )x";
+
+// Waits until the process has ended, while it has not been waited for elsewhere.
+inline bool gone(pid_t pid) {
+  for (int i = 0; i < 1000; ++i) {
+    std::ifstream stat("/proc/" + std::to_string(pid) + "/stat");
+    const std::string text((std::istreambuf_iterator<char>(stat)), {});
+    if (text.empty() || text.find(") Z ") != text.npos) return true;
+    ::usleep(10'000);
+  }
+  return false;
+}
 
 // Its compiler computes for a minute or more.
 inline const char* const long_to_compile = R"x(

@@ -42,17 +42,6 @@ Error ended_by(const Kernel& k) {
   return r.error();
 }
 
-// Waits until the process has ended, while it has not been waited for elsewhere.
-bool gone(pid_t pid) {
-  for (int i = 0; i < 1000; ++i) {
-    std::ifstream stat("/proc/" + std::to_string(pid) + "/stat");
-    const std::string text((std::istreambuf_iterator<char>(stat)), {});
-    if (text.empty() || text.find(") Z ") != text.npos) return true;
-    ::usleep(10'000);
-  }
-  return false;
-}
-
 }  // namespace
 
 TEST_CASE("a kernel apart computes, prints, shares overlapping arguments and keeps its variables", "[unit][apart]") {

@@ -74,6 +74,28 @@ TEST_CASE("what a kernel computes while it is loaded is told, and can be stopped
   CHECK(stopped.error().message.find("stopped, with the process") != std::string::npos);
 }
 
+TEST_CASE("what a kernel leaves computing is told when it ends", "[unit][apart]") {
+  KernelOptions options;
+  options.cache = apart_cache();
+  options.apart = true;
+  std::int64_t told_ns = 0;
+  options.computed = [&](std::int64_t ns) { told_ns += ns; };
+  auto k = Kernel::compile(std::string(syscalls) + R"x(__global__ void k(int64_t* pid) {
+    unsigned long t;
+    pid[0] = call(39);
+    pthread_create(&t, 0, work, 0);
+  })x",
+                           options);
+  REQUIRE(k);
+  std::vector<long> pid(1);
+  std::string said;
+  REQUIRE((*k)->run(line_of_threads(1, 1), {of(pid)}, said).ok());
+  CHECK(gone(pid_t(pid[0])));
+  told_ns = 0;
+  k->reset();
+  CHECK(told_ns > 50'000'000);  // more than it may compute then
+}
+
 TEST_CASE("a compiled kernel is kept on the disk only if there is room", "[unit][apart]") {
   KernelOptions options;
   options.cache = apart_cache();

@@ -74,7 +74,7 @@ bool known(const rille_abi::Parameter& p) {
 
 Result<std::unique_ptr<KernelProcess>> KernelProcess::start(const std::string& name, const std::string& library,
                                                             const KernelOptions& options) {
-  std::unique_ptr<KernelProcess> p(new KernelProcess(name));
+  std::unique_ptr<KernelProcess> p(new KernelProcess(name, options.computed));
   if (processes.fetch_add(1) >= processes_max) {
     return make_error(ErrorKind::quota,
                       fmt::format("kernel {}: there are {} kernels under limits already", name, processes_max),
@@ -84,10 +84,13 @@ Result<std::unique_ptr<KernelProcess>> KernelProcess::start(const std::string& n
   return p;
 }
 
-KernelProcess::KernelProcess(std::string name) : name_(std::move(name)) {}
+KernelProcess::KernelProcess(std::string name, std::function<void(std::int64_t ns)> computed)
+    : name_(std::move(name)), computed_(std::move(computed)) {}
 
 KernelProcess::~KernelProcess() {
-  child_.reset();
+  end_child();
+  // What the process has computed outside of launches, or after the last look at a launch that was stopped.
+  if (computed_ && used_ns_ > counted_ns_) computed_(used_ns_ - counted_ns_);
   if (socket_ >= 0) ::close(socket_);
   if (memory_ >= 0) ::close(memory_);
   processes.fetch_sub(1);
@@ -99,8 +102,8 @@ Result<> KernelProcess::await_loaded(apart::Loaded& loaded, const KernelOptions&
   bool late = false;
   const auto count = [&] {
     const std::int64_t now_ns = child_->processor_ns();
-    if (!options.computed || now_ns <= counted_ns_) return;
-    options.computed(now_ns - counted_ns_);
+    if (!computed_ || now_ns <= counted_ns_) return;
+    computed_(now_ns - counted_ns_);
     counted_ns_ = now_ns;
   };
   auto told = receive(&loaded, sizeof loaded, [&] {
@@ -163,10 +166,17 @@ Result<> KernelProcess::begin(const std::string& library, const KernelOptions& o
                     fmt::format("kernel {}: its process sent an invalid description of the kernel", name_));
 }
 
+void KernelProcess::end_child() {
+  if (!child_) return;
+  child_->end();
+  used_ns_ = child_->processor_ns();
+  child_.reset();
+}
+
 Error KernelProcess::ended() {
   const int status = child_ ? child_->end() : 0;
   const std::string why = child_ ? child_->why() : "";
-  child_.reset();
+  end_child();
   if (!why.empty())
     return make_error(ErrorKind::quota, fmt::format("kernel {}: the process that runs it was ended: {}", name_, why));
   std::string how = "has ended";
@@ -186,14 +196,14 @@ Result<> KernelProcess::receive(void* message, std::size_t bytes, const std::fun
     if (n > 0) break;
     child_->look();
     if (!stopped || !stopped()) continue;
-    child_.reset();
+    end_child();
     return make_error(ErrorKind::cancelled, fmt::format("kernel {}: stopped, with the process that ran it", name_));
   }
   ssize_t got;
   while ((got = ::recv(socket_, message, bytes, MSG_TRUNC)) < 0 && errno == EINTR) {}
   if (got == ssize_t(bytes)) return success();
   if (got <= 0) return ended();
-  child_.reset();
+  end_child();
   return make_error(ErrorKind::integrity,
                     fmt::format("kernel {}: its process sent {} bytes, expected {}", name_, got, bytes));
 }

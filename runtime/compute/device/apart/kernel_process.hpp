@@ -41,20 +41,23 @@ class KernelProcess {
                const std::function<bool()>& stopped, RunReport& report, Texts& texts);
 
  private:
-  explicit KernelProcess(std::string name);
+  KernelProcess(std::string name, std::function<void(std::int64_t ns)> computed);
   Result<> begin(const std::string& library, const KernelOptions& options);
   Result<> await_loaded(apart::Loaded& loaded, const KernelOptions& options);
   Result<> read_memory(std::size_t at, void* to, std::size_t bytes) const;
   // Waits for a message of exactly `bytes`.
   Result<> receive(void* message, std::size_t bytes, const std::function<bool()>& stopped);
   Error ended();
+  void end_child();
 
   const std::string name_;
-  std::unique_ptr<KernelChild> child_;  // null: ended
+  const std::function<void(std::int64_t ns)> computed_;  // KernelOptions::computed
+  std::unique_ptr<KernelChild> child_;                   // null: ended
   int socket_ = -1, memory_ = -1;
   bool checked_ = false;
   // processor time of the process counted so far, by KernelOptions::computed and ProcessorClock::Also
   std::int64_t counted_ns_ = 0;
+  std::int64_t used_ns_ = 0;  // in all, once it has ended
   std::vector<rille_abi::Parameter> parameters_;
   std::vector<rille_abi::Symbol> symbols_;
 };
