@@ -176,7 +176,7 @@ typedef struct rille_run_options {
   int64_t spend_micros;         /* in millionths of a dollar; -1: no limit. rille.budget can only lower it: `budget`.
                                    On resume, unless set: what the run began with, else its budget in the journal */
   int64_t leases_max;           /* held at a time; -1: no limit: `quota` */
-  int64_t cpu_ms;               /* of processors: Lua and tensors on the CPU, over all fibers and threads: `timeout` */
+  int64_t cpu_ms;               /* of processors: Lua, tensors and kernels on the CPU, compilers: `timeout` */
   int64_t output_bytes;         /* of print: `quota` */
   int64_t fibers_max;           /* at a time: `quota` */
   /* What the run and its child runs may reach, as a JSON object: {"read": ["/data"], "network": ["example.org"]}, or
@@ -184,7 +184,7 @@ typedef struct rille_run_options {
      on resume: what the run began with, while other grants hold until it is resumed again. With a struct_size from
      before this member, and no grants in the journal, everything is granted. */
   const char *grants;
-  int64_t disk_bytes;           /* of results, checkpoints and files of tensors that the run writes: `quota` */
+  int64_t disk_bytes;           /* that the run writes: into the journal, files and caches: `quota` */
   int jit;                      /* 1: a script whose first lines have the comment `-- rille: jit` is compiled to
                                    machine code. No interrupt, cancel, turn or shutdown ends a loop of such code: the
                                    call that runs it does not return. 0, or any limit set: the comment has no effect */

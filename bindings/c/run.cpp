@@ -196,8 +196,8 @@ Async<Value> perform(rille_run* r) {
   if (!r->resumed || !r->grants_given) { RILLE_CO_TRY(r->grants, host::settle_grants(*r->run, r->grants)); }
   r->host->grant(r->grants);
   RILLE_CO_TRY(r->money, money_limits(*r));
+  RILLE_CO_CHECK(pin(*r));  // before the limits: the script is the host program's own
   r->run->limit(host::shared_limits(*r->host, r->money));
-  RILLE_CO_CHECK(pin(*r));
   if (r->cancel_reason) r->run->cancel(*r->cancel_reason);
   if (r->options.wall_ms > 0) watch_wall(r);
   r->runtime->interrupter->add(r->host.get());

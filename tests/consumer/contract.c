@@ -330,6 +330,27 @@ static void test_grants(rille_runtime* rt) {
   fails(rt, endless, RILLE_TIMEOUT);
   rille_run_free(endless);
   options.wall_ms = 0;
+  /* the compiler's processor time and the compiled kernel count as the run's */
+  options.cpu_ms = 500;
+  rille_run* compiling = prepare(
+      rt,
+      "require('rille').device('cpu'):kernel([["
+      "constexpr unsigned long f(unsigned long n) { unsigned long s = 0; for (; n; --n) s = s * 31 + n; return s; }"
+      "template <int N> struct S { static constexpr unsigned long v = f(200000 + N) + S<N - 1>::v; };"
+      "template <> struct S<0> { static constexpr unsigned long v = 0; };"
+      "__global__ void k(unsigned long long* x) { x[0] = S<800>::v; }]])",
+      &options);
+  ok(rille_run_start(compiling));
+  fails(rt, compiling, RILLE_TIMEOUT);
+  CHECK(strcmp(rille_error_code(rille_run_error(compiling)), "cpu_ms") == 0);
+  rille_run_free(compiling);
+  options.cpu_ms = 0, options.disk_bytes = 2000;
+  rille_run* kept = prepare(rt, "require('rille').device('cpu'):kernel('__global__ void kept(float* x) {}')", &options);
+  ok(rille_run_start(kept));
+  fails(rt, kept, RILLE_QUOTA);
+  CHECK(strcmp(rille_error_code(rille_run_error(kept)), "disk_bytes") == 0);
+  rille_run_free(kept);
+  options.disk_bytes = 0;
   denied(rt, &options,
          "require('rille').device('cpu'):kernel('__global__ void k(float* x) {}', { options = { '-wrapper' } })");
 }

@@ -369,6 +369,32 @@ static int more_limits(rille_runtime* rt) {
   bad += try_script(rt, "disk_bytes of a file",
                     TENSORS "rille.data.save_tensors('/tmp/hostile.safetensors', { x = d:zeros{ 1000 } })", &o,
                     RILLE_QUOTA);
+  const char* const writes[] = {
+      "local f = io.open('/tmp/hostile.txt', 'w') for i = 1, 20 do f:write(('x'):rep(100)) end",
+      "io.output('/tmp/hostile.txt') for i = 1, 20 do io.write(('x'):rep(100), 7) end"};
+  for (int i = 0; i < 2; ++i) {
+    char source[400];
+    snprintf(source, sizeof source, RILLE "rille.step('w', { retry = 1 }, function() %s end)", writes[i]);
+    bad += try_script(rt, "disk_bytes of io", source, &o, RILLE_QUOTA);
+  }
+  bad += try_script(rt, "disk_bytes of a file's metadata",
+                    TENSORS
+                    "rille.data.save_tensors('/tmp/hostile.safetensors', { x = d:zeros{ 1 } }, { metadata = { a = "
+                    "('x'):rep(2000) } })",
+                    &o, RILLE_QUOTA);
+  o.grants = "{\"read\": [\"/tmp\"], \"write\": [\"/tmp\"]}", o.disk_bytes = 100000;
+  bad += try_script(rt, "disk_bytes of SQL",
+                    RILLE
+                    "rille.step('s', { effect = 'tx', db = '/tmp/hostile.db', retry = 1 }, function(_, ctx) "
+                    "ctx.db:exec 'CREATE TABLE IF NOT EXISTS t(v)' "
+                    "for i = 1, 200 do ctx.db:exec 'INSERT INTO t VALUES(randomblob(1000))' end end)",
+                    &o, RILLE_QUOTA);
+  bad += try_script(rt, "disk_bytes of retries",
+                    RILLE
+                    "rille.step('s', { retry = { attempts = 300, initial = '1ms', cap = '1ms' } }, function() "
+                    "rille.error { kind = 'network', message = ('x'):rep(2000), retryable = true } end)",
+                    &o, RILLE_QUOTA);
+  o.disk_bytes = 1000;
   bad += try_script(rt, "disk_bytes, less", RILLE "rille.step('s', function() return ('x'):rep(100) end)", &o, NONE);
   rille_run_options_init(&o, sizeof o);
   o.memory_bytes = 64 << 20;

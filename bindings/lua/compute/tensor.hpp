@@ -52,6 +52,9 @@ struct TensorState {
 TensorState& tensor_state(lua_State* L);
 // Returns the graph of the device named "cpu" or "cuda:0"; creates it on the first request.
 Result<std::shared_ptr<Graph>> graph_on(lua_State* L, const std::string& name);
+// For work of the running code on other threads: counts its processor time against cpu_ms, beyond which it ends the run
+// or call. Any thread. Empty: there is no such limit.
+std::function<void(std::int64_t ns)> processor_time_counter(lua_State* L);
 // Waits on the loop's thread, without suspending the fiber. Raises the error that ends the run: a limit of time, a
 // cancel or an interrupt.
 Result<void> synchronize_here(lua_State* L, Graph& g);

@@ -84,10 +84,9 @@ Result<> DiskUse::take(std::int64_t bytes) {
   if (used_.fetch_add(bytes) + bytes <= limit_ || !limit_) return success();
   used_.fetch_sub(bytes);
   Error e = make_error(ErrorKind::quota,
-                       fmt::format("the run may write {} below its home, and {} more would exceed that: the limit "
-                                   "disk_bytes",
+                       fmt::format("the run may write {}, and {} more would exceed that: the limit disk_bytes",
                                    format_size_bytes(limit_), format_size_bytes(bytes)),
-                       "write less, keep fewer checkpoints, or raise the limit disk_bytes");
+                       "write and fetch less, keep fewer checkpoints, or raise the limit disk_bytes");
   e.code = "disk_bytes";
   return e;
 }

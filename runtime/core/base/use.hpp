@@ -102,8 +102,8 @@ Result<std::string> counted_json(const Value& value, const std::shared_ptr<Memor
 // Called before `bytes` more bytes are used; an error refuses them. Empty: no limit.
 using Room = std::function<Result<>(std::int64_t bytes)>;
 
-// Bytes that a run writes below the home: results in the journal, checkpoints, files of tensors and fetched files; and
-// the files that it fetches from machines, wherever they go.
+// Bytes that a run writes: into the journal, caches and files, those that it fetches included. What is deleted still
+// counts. docs/manual/embedding.md says what counts.
 class DiskUse {
  public:
   // 0: no limit. `journal_in` also counts the journal's rows, if the journal is in memory; else null.

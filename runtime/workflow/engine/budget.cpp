@@ -53,6 +53,7 @@ Result<> RunImpl::set_budget(FiberId, const Value& options) {
   RILLE_TRY(std::optional<Micros> month, dollars(options, "month"));
   alert_share_ = options.number("alert");
   alert_url_ = options.text("alert_url");
+  count_row(alert_url_.size() + options.text("tag").size());
   if (limit && limits_.spend_micros >= 0 && *limit > limits_.spend_micros)
     return make_error(ErrorKind::budget,
                       fmt::format("a budget of {} is more than the {} that the host program allows this run",

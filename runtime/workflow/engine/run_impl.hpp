@@ -284,11 +284,15 @@ class RunImpl final : public Run {
   };
   Failure counted_failure(const Error& e) const;
   Result<std::string> counted_result(const Value& value, MemoryHeld& held);
+  // Counts bytes of the journal that are written even if the limit disk_bytes refuses them. A run that writes too much
+  // beyond the limit is cancelled.
+  void count_row(std::size_t bytes);
+  void wrote_beyond(std::size_t bytes, const Error& why);
   Async<Value> complete(Admitted slot, Result<Value> outcome, store::Journal::Write extra = nullptr);
   Async<> not_recorded(std::shared_ptr<FiberRecord> f, Error why);
   Error unrecorded(const Error& why) const;
   QueuedEntry& row_of(Admitted& slot) const;
-  store::Journal::Write start_write(Admitted& slot) const;
+  store::Journal::Write start_write(Admitted& slot);
   void record_start(Admitted& slot);
   Result<> check_entry(const Entry& entry, const Admitted& slot) const;
   Async<> wait_turn(FiberRecord& f, std::int64_t seq);
@@ -330,6 +334,7 @@ class RunImpl final : public Run {
 
   // life.cpp
   void pin_edited();
+  Result<> count_source(const std::string& module, const std::string& source);
   Async<Value> settle_run(Result<Value> result);
 
   Loop& loop_;
@@ -376,6 +381,7 @@ class RunImpl final : public Run {
   std::optional<Error> cancel_reason_;
   CancelSource cleanup_;  // of what shielded scopes do
   RunLimits limits_;
+  std::size_t beyond_bytes_ = 0;  // that the run has written beyond the limit disk_bytes
   std::string alert_url_;
   double alert_share_ = 0;  // share of the budget at which to warn, 0 to 1; 0: no warning, or already warned
   std::shared_ptr<Connector> connector_;

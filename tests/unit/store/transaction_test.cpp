@@ -151,15 +151,90 @@ TEST_CASE("pragmas that read the database are allowed; those that change setting
 }
 
 namespace {
+Transaction::Bounds bounds() {
+  Transaction::Bounds b;
+  b.text_bytes_max = 1 << 20;
+  b.maps_nothing = true;
+  return b;
+}
+
 struct Bounded {  // a transaction of a run under limits
   TempDir dir;
   std::unique_ptr<Transaction> transaction;
   Bounded() {
     make(dir.file("a.db"));
-    transaction = Transaction::begin(dir.file("a.db"), record("one"), 1 << 20).value();
+    transaction = Transaction::begin(dir.file("a.db"), record("one"), bounds()).value();
   }
 };
+
+struct Connection {  // of another program
+  sqlite3* db = nullptr;
+  explicit Connection(const std::string& path) { REQUIRE(sqlite3_open(path.c_str(), &db) == SQLITE_OK); }
+  ~Connection() { sqlite3_close(db); }
+  void run(const char* sql) { REQUIRE(sqlite3_exec(db, sql, nullptr, nullptr, nullptr) == SQLITE_OK); }
+};
 }  // namespace
+
+TEST_CASE("bounded: a database in WAL mode is used without a file that is mapped into memory") {
+  TempDir dir;
+  const std::string path = dir.file("a.db"), shared = path + "-shm";
+  make(path);
+  Connection(path).run("PRAGMA journal_mode=WAL");
+  std::filesystem::remove(shared);
+  for (const int before : {0, 1}) {
+    auto t = Transaction::begin(path, record(fmt::format("{}", before)), bounds());
+    REQUIRE(t.ok());
+    CHECK((*t)->query("SELECT count(*) AS n FROM t", Value()).value().to_json() ==
+          fmt::format("[{{\"n\":{}}}]", before));
+    REQUIRE((*t)->exec("INSERT INTO t VALUES(1)", Value()).ok());
+    CHECK_FALSE(std::filesystem::exists(shared));
+    REQUIRE((*t)->commit(Value(), 1).ok());
+    CHECK_FALSE(std::filesystem::exists(shared));
+  }
+  Connection other(path);
+  other.run("SELECT * FROM t");
+  CHECK(std::filesystem::exists(shared));
+  const auto refused = Transaction::begin(path, record("2"), bounds());
+  REQUIRE_FALSE(refused.ok());
+  CHECK(refused.error().kind == ErrorKind::state);
+  CHECK(refused.error().retryable);
+  CHECK(count(path) == 2);  // without bounds both may be open
+}
+
+TEST_CASE("bounded: what a transaction writes is asked for before it is committed") {
+  const std::string mode = GENERATE("WAL", "DELETE");
+  const int rows = GENERATE(100, 20'000);  // the first fits into SQLite's cache
+  TempDir dir;
+  const std::string path = dir.file("a.db");
+  make(path);
+  Connection(path).run(("PRAGMA journal_mode=" + mode).c_str());
+  std::int64_t counted = 0, most = 0;
+  auto limited = bounds();
+  limited.disk = [&](std::int64_t bytes) -> Result<> {
+    if (counted + bytes > most) return make_error(ErrorKind::quota, "full");
+    counted += bytes;
+    return {};
+  };
+  const auto fill = [&](const std::string& token) -> Result<> {
+    auto t = Transaction::begin(path, record(token), limited);
+    REQUIRE(t.ok());
+    RILLE_CHECK((*t)->exec(fmt::format("WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x+1 FROM c LIMIT {}) "
+                                       "INSERT INTO t SELECT randomblob(1000) FROM c",
+                                       rows),
+                           Value()));
+    return (*t)->commit(Value(), 1);
+  };
+  most = rows * 500;
+  const Result<> full = fill("one");
+  REQUIRE_FALSE(full.ok());
+  CHECK(full.error().message == "full");
+  CHECK(count(path) == 0);
+  most = 1'000'000'000, counted = 0;
+  REQUIRE(fill("two").ok());
+  CHECK(count(path) == rows);
+  CHECK(counted > rows * 1000);
+  CHECK(counted < rows * 3000);
+}
 
 TEST_CASE("bounded: no function is given long texts") {
   const Bounded bounded;
@@ -228,7 +303,7 @@ TEST_CASE("the linear-time functions give SQLite's results") {
   };
   const auto want = answers(theirs);
   theirs->reset();
-  auto ours = Transaction::begin(path, record(""), 1 << 20);
+  auto ours = Transaction::begin(path, record(""), bounds());
   for (const auto& [values, answer] : answers(ours)) {
     INFO(values);
     CHECK(answer == want.at(values));
