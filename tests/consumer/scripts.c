@@ -1,4 +1,5 @@
 /* Scripts that stay loaded, checked: their state, errors, calls that wait, limits of each call, interrupts, misuse. */
+#define _GNU_SOURCE
 #include <pthread.h>
 
 #include "values.h"
