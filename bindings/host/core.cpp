@@ -482,7 +482,10 @@ void open_state(lua_State* L, const HostOptions& options) {
 }  // namespace
 
 Result<> LuaHost::open_libraries() {
-  return protect(state_->lua(), [this](lua_State* L) { open_state(L, options_); });
+  lua_gc(state_->lua(), LUA_GCSTOP, 0);  // all that is made here stays
+  Result<> opened = protect(state_->lua(), [this](lua_State* L) { open_state(L, options_); });
+  lua_gc(state_->lua(), LUA_GCRESTART, -1);
+  return opened;
 }
 
 Result<std::string> LuaHost::module_source(const std::string& name) {
