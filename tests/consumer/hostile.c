@@ -394,6 +394,12 @@ static int more_limits(rille_runtime* rt) {
                     "rille.step('s', { retry = { attempts = 300, initial = '1ms', cap = '1ms' } }, function() "
                     "rille.error { kind = 'network', message = ('x'):rep(2000), retryable = true } end)",
                     &o, RILLE_QUOTA);
+  o.disk_bytes = 10000;
+  bad += try_script(rt, "disk_bytes of cleanup",
+                    RILLE
+                    "rille.defer(function() while true do pcall(rille.step, ('s'):rep(1000), function() end) end end) "
+                    "rille.step('s', function() return ('x'):rep(20000) end)",
+                    &o, RILLE_QUOTA);
   o.disk_bytes = 1000;
   bad += try_script(rt, "disk_bytes, less", RILLE "rille.step('s', function() return ('x'):rep(100) end)", &o, NONE);
   rille_run_options_init(&o, sizeof o);
