@@ -348,11 +348,11 @@ static int disk_limits(rille_runtime* rt) {
                     &o, RILLE_QUOTA);
   o.grants = "{\"write\": [\"rille.home\"]}";
   bad += try_script(rt, "disk_bytes of a file",
-                    TENSORS "rille.data.save_tensors(rille.home() .. '/hostile.safetensors', { x = d:zeros{ 1000 } })",
+                    TENSORS "rille.data.save_tensors(rille.home .. '/hostile.safetensors', { x = d:zeros{ 1000 } })",
                     &o, RILLE_QUOTA);
   const char* const writes[] = {
-      "local f = io.open(rille.home() .. '/hostile.txt', 'w') for i = 1, 20 do f:write(('x'):rep(100)) end",
-      "io.output(rille.home() .. '/hostile.txt') for i = 1, 20 do io.write(('x'):rep(100), 7) end"};
+      "local f = io.open(rille.home .. '/hostile.txt', 'w') for i = 1, 20 do f:write(('x'):rep(100)) end",
+      "io.output(rille.home .. '/hostile.txt') for i = 1, 20 do io.write(('x'):rep(100), 7) end"};
   for (int i = 0; i < 2; ++i) {
     char source[400];
     snprintf(source, sizeof source, RILLE "rille.step('w', { retry = 1 }, function() %s end)", writes[i]);
@@ -361,21 +361,20 @@ static int disk_limits(rille_runtime* rt) {
   bad += try_script(
       rt, "disk_bytes of a file's metadata",
       TENSORS
-      "rille.data.save_tensors(rille.home() .. '/hostile.safetensors', { x = d:zeros{ 1 } }, { metadata = { a = "
+      "rille.data.save_tensors(rille.home .. '/hostile.safetensors', { x = d:zeros{ 1 } }, { metadata = { a = "
       "('x'):rep(2000) } })",
       &o, RILLE_QUOTA);
   o.grants = "{\"read\": [\"rille.home\"], \"write\": [\"rille.home\"]}", o.disk_bytes = 100000;
-  bad +=
-      try_script(rt, "disk_bytes of SQL",
-                 RILLE
-                 "rille.step('s', { effect = 'tx', db = rille.home() .. '/hostile.db', retry = 1 }, function(_, ctx) "
-                 "ctx.db:exec 'CREATE TABLE IF NOT EXISTS t(v)' "
-                 "for i = 1, 200 do ctx.db:exec 'INSERT INTO t VALUES(randomblob(1000))' end end)",
-                 &o, RILLE_QUOTA);
+  bad += try_script(rt, "disk_bytes of SQL",
+                    RILLE
+                    "rille.step('s', { effect = 'tx', db = rille.home .. '/hostile.db', retry = 1 }, function(_, ctx) "
+                    "ctx.db:exec 'CREATE TABLE IF NOT EXISTS t(v)' "
+                    "for i = 1, 200 do ctx.db:exec 'INSERT INTO t VALUES(randomblob(1000))' end end)",
+                    &o, RILLE_QUOTA);
   bad += try_script(
       rt, "disk_bytes of SQL that was refused",
       RILLE
-      "pcall(rille.step, 's', { effect = 'tx', db = rille.home() .. '/hostile.db', retry = 1 }, function(_, ctx) "
+      "pcall(rille.step, 's', { effect = 'tx', db = rille.home .. '/hostile.db', retry = 1 }, function(_, ctx) "
       "ctx.db:exec 'CREATE TABLE IF NOT EXISTS t(v)' "
       "for i = 1, 200 do ctx.db:exec 'INSERT INTO t VALUES(randomblob(1000))' end end) "
       "rille.step('s', function() end)",
