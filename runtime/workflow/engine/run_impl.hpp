@@ -28,6 +28,9 @@ class Connector;
 
 std::uint64_t name_hash(std::string_view name);
 
+// What is kept of an error that a limit of memory or disk has no room for: its kind and the beginning of its message.
+Error shortened(const Error& e);
+
 constexpr std::string_view no_args_sha256 = "74234e98afe7498fb5daf1f36ac2d78a";  // sha256("null"): no arguments
 
 struct ScopeRecord {

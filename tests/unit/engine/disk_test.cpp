@@ -137,10 +137,14 @@ TEST_CASE("disk: the sources that a script loads count, each text once") {
 
 TEST_CASE("disk: a large error of the run is not recorded beyond the limit") {
   StepWorld world;
-  const Result<Value> out = limited(world, 10'000, [](Run&, CppGuest&, StepWorld&) -> CppGuest::Body {
-    return [](FiberId) -> Async<Value> { co_return make_error(ErrorKind::invalid, std::string(100'000, 'x')); };
+  const ErrorKind kind = GENERATE(ErrorKind::invalid, ErrorKind::cancelled);
+  const Result<Value> out = limited(world, 10'000, [kind](Run&, CppGuest&, StepWorld&) -> CppGuest::Body {
+    return [kind](FiberId) -> Async<Value> { co_return make_error(kind, std::string(100'000, 'x')); };
   });
   REQUIRE_FALSE(out.ok());
-  CHECK(out.error().code == "disk_bytes");
+  CHECK(out.error().kind == kind);
+  CHECK(out.error().message.starts_with("xxx"));
+  CHECK(out.error().hint.find("disk_bytes") != std::string::npos);
   CHECK(number(world, "SELECT length(error) FROM runs") < 5'000);
+  CHECK(number(world, "SELECT state='cancelled' FROM runs") == (kind == ErrorKind::cancelled));
 }
