@@ -30,7 +30,7 @@ store::Transaction::Bounds bounds_of(const LuaHost& host) {
   store::Transaction::Bounds bounds;
   bounds.text_bytes_max = text_bytes_max(host.options());
   bounds.maps_nothing = host.options().under_limits || !host.grants().is_everything();
-  if (const auto& disk = host.options().disk) bounds.disk = [disk](std::int64_t bytes) { return disk->take(bytes); };
+  if (const auto& disk = host.options().disk) bounds.disk = [disk](std::int64_t bytes) { return disk->written(bytes); };
   return bounds;
 }
 

@@ -100,14 +100,13 @@ bool Transaction::goes_on() {
   else if (!guarded_ && ++own_looks_ > own_looks_max)
     may = make_error(ErrorKind::invalid, fmt::format("'{}': a view or trigger of rille_steps does not end", path_),
                      "rille_steps is the table in which steps keep their results: drop what else uses this name");
-  if (may) may = ask_room();
+  if (may) may = count_pages();
   if (may) return true;
   ended_ = std::move(may).error();
   return false;
 }
 
-// Asks for the pages that SQLite has written since the last call.
-Result<> Transaction::ask_room() {
+Result<> Transaction::count_pages() {
   int pages = 0, most = 0;
   if (!bounds_.disk || sqlite3_db_status(db_, SQLITE_DBSTATUS_CACHE_WRITE, &pages, &most, 1) != SQLITE_OK) return {};
   return bounds_.disk(pages * page_bytes_);
@@ -378,12 +377,22 @@ Result<> Transaction::commit(const Value& result, std::int64_t at_us) {
     done =
         run("INSERT INTO rille_steps(token,run,step,result,at_us) VALUES(?,?,?,?,?)", Value(std::move(row)), nullptr);
   }
-  if (done && bounds_.disk) {
-    (void)sqlite3_db_cacheflush(db_);  // a lock or disk that it lacks fails the commit, too
-    done = ask_room();
-  }
-  if (done) done = run("COMMIT", Value(), nullptr);
+  if (done) done = commit_pages();
   roll_back();  // only closes the connection if COMMIT succeeded
+  return done;
+}
+
+// Writes the pages before COMMIT, so that the limit of `disk` can still refuse it.
+Result<> Transaction::commit_pages() {
+  if (bounds_.disk) {
+    RILLE_CHECK(count_pages());  // writes nothing more if earlier transactions have exceeded the limit
+    sqlite3_busy_timeout(db_, 0);
+    (void)sqlite3_db_cacheflush(db_);  // what a reader's lock keeps back, COMMIT waits for and writes
+    sqlite3_busy_timeout(db_, commit_wait_ms);
+    RILLE_CHECK(count_pages());
+  }
+  const Result<> done = run("COMMIT", Value(), nullptr);
+  if (bounds_.disk) (void)count_pages();
   return done;
 }
 

@@ -15,7 +15,6 @@
 #include <string_view>
 
 #include "runtime/core/base/result.hpp"
-#include "runtime/core/base/use.hpp"
 #include "runtime/core/base/value.hpp"
 #include "runtime/core/loop/loop.hpp"
 
@@ -38,7 +37,9 @@ class Transaction {
     // truncates it would end the process: a database in WAL mode is used without its -shm file, which needs all other
     // connections closed (error `state`).
     bool maps_nothing = false;
-    Room disk;  // asked for the pages that SQLite writes; an error ends the statement or the commit
+    // Called with the size of the pages that SQLite has written since the last call, maybe 0; an error ends the
+    // statement or the commit.
+    std::function<Result<>(std::int64_t bytes)> disk;
   };
   // Called every few steps of a statement with the bytes that it and its rows use; an error ends the statement. The
   // statement's own bytes are the growth of SQLite's memory, in the whole process, since the statement began.
@@ -74,7 +75,8 @@ class Transaction {
   static int authorize(void* self, int action, const char*, const char*, const char*, const char*);
   static int progress(void* self);
   bool goes_on();
-  Result<> ask_room();
+  Result<> count_pages();
+  Result<> commit_pages();
   Result<> open();
   void bound();
   Result<> look();

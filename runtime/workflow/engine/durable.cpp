@@ -249,7 +249,7 @@ Async<> RunImpl::not_recorded(std::shared_ptr<FiberRecord> f, Error why) {
 namespace {
 constexpr int copies = 3;               // copies of a result on its way: the value, its text, and the journal's
 constexpr std::size_t row_bytes = 100;  // size of a journal entry without its texts
-constexpr std::size_t beyond_bytes_max = 64 << 10;
+constexpr std::int64_t beyond_bytes_max = 64 << 10;  // of a run and its child runs together
 }  // namespace
 
 void RunImpl::count_row(std::size_t bytes) {
@@ -259,10 +259,13 @@ void RunImpl::count_row(std::size_t bytes) {
 }
 
 void RunImpl::wrote_beyond(std::size_t bytes, const Error& why) {
-  const bool over = beyond_bytes_ > beyond_bytes_max;
-  beyond_bytes_ += bytes;
-  if (over || beyond_bytes_ <= beyond_bytes_max) return;
-  loop_.post(life_.guard([this, why] { cancel(why); }));
+  const std::int64_t beyond = limits_.disk->add_beyond(static_cast<std::int64_t>(bytes));
+  if (beyond <= beyond_bytes_max) return;
+  loop_.post(life_.guard([this, why, stops = beyond > 2 * beyond_bytes_max] {
+    if (!guest_) return;  // the run has ended, and must not be recorded as cancelled
+    if (!cancel_reason_) cancel(why);
+    else if (stops) stop_cleanup(why);
+  }));
 }
 
 Result<std::string> RunImpl::counted_result(const Value& value, MemoryHeld& held) {

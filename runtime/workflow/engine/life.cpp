@@ -155,8 +155,8 @@ Async<Value> RunImpl::settle_run(Result<Value> result) {
   std::string error;
   if (!result) error = error_to_value(result.error()).to_json();
   if (limits_.disk && error.size() > small_error_bytes) {
-    if (Result<> fits = limits_.disk->take_row(static_cast<std::int64_t>(error.size())); !fits) {
-      result = std::move(fits).error();
+    if (const Result<> fits = limits_.disk->take_row(static_cast<std::int64_t>(error.size())); !fits) {
+      result = shortened(result.error()).with_hint("the rest is not kept: " + fits.error().message);
       error = error_to_value(result.error()).to_json();
     }
   }

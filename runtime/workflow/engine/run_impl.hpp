@@ -28,6 +28,9 @@ class Connector;
 
 std::uint64_t name_hash(std::string_view name);
 
+// What is kept of an error that a limit of memory or disk has no room for: its kind and the beginning of its message.
+Error shortened(const Error& e);
+
 constexpr std::string_view no_args_sha256 = "74234e98afe7498fb5daf1f36ac2d78a";  // sha256("null"): no arguments
 
 struct ScopeRecord {
@@ -285,7 +288,7 @@ class RunImpl final : public Run {
   Failure counted_failure(const Error& e) const;
   Result<std::string> counted_result(const Value& value, MemoryHeld& held);
   // Counts bytes of the journal that are written even if the limit disk_bytes refuses them. A run that writes too much
-  // beyond the limit is cancelled.
+  // beyond the limit is cancelled; if it goes on in its cleanup, that is stopped.
   void count_row(std::size_t bytes);
   void wrote_beyond(std::size_t bytes, const Error& why);
   Async<Value> complete(Admitted slot, Result<Value> outcome, store::Journal::Write extra = nullptr);
@@ -381,7 +384,6 @@ class RunImpl final : public Run {
   std::optional<Error> cancel_reason_;
   CancelSource cleanup_;  // of what shielded scopes do
   RunLimits limits_;
-  std::size_t beyond_bytes_ = 0;  // that the run has written beyond the limit disk_bytes
   std::string alert_url_;
   double alert_share_ = 0;  // share of the budget at which to warn, 0 to 1; 0: no warning, or already warned
   std::shared_ptr<Connector> connector_;

@@ -211,29 +211,58 @@ TEST_CASE("bounded: what a transaction writes is asked for before it is committe
   std::int64_t counted = 0, most = 0;
   auto limited = bounds();
   limited.disk = [&](std::int64_t bytes) -> Result<> {
-    if (counted + bytes > most) return make_error(ErrorKind::quota, "full");
     counted += bytes;
+    if (counted > most) return make_error(ErrorKind::quota, "full");
     return {};
   };
-  const auto fill = [&](const std::string& token) -> Result<> {
-    auto t = Transaction::begin(path, record(token), limited);
-    REQUIRE(t.ok());
-    RILLE_CHECK((*t)->exec(fmt::format("WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x+1 FROM c LIMIT {}) "
-                                       "INSERT INTO t SELECT randomblob(1000) FROM c",
-                                       rows),
-                           Value()));
-    return (*t)->commit(Value(), 1);
+  const auto fill = [&](const std::string& token, int n) -> Result<> {
+    RILLE_TRY(const auto t, Transaction::begin(path, record(token), limited));
+    RILLE_CHECK(t->exec(fmt::format("WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x+1 FROM c LIMIT {}) "
+                                    "INSERT INTO t SELECT randomblob(1000) FROM c",
+                                    n),
+                        Value()));
+    return t->commit(Value(), 1);
   };
   most = rows * 500;
-  const Result<> full = fill("one");
+  const Result<> full = fill("one", rows);
   REQUIRE_FALSE(full.ok());
   CHECK(full.error().message == "full");
   CHECK(count(path) == 0);
+  const std::int64_t beyond = counted;
+  CHECK(beyond > most);
+  REQUIRE_FALSE(fill("again", 1).ok());
+  CHECK(counted == beyond);  // nothing more was written
   most = 1'000'000'000, counted = 0;
-  REQUIRE(fill("two").ok());
+  REQUIRE(fill("two", rows).ok());
   CHECK(count(path) == rows);
   CHECK(counted > rows * 1000);
   CHECK(counted < rows * 3000);
+}
+
+TEST_CASE("bounded: pages that only COMMIT can write, because of a reader, are counted then") {
+  TempDir dir;
+  const std::string path = dir.file("a.db");
+  make(path);
+  std::optional<Connection> reader(std::in_place, path);
+  std::int64_t counted = 0;
+  int calls = -1;  // of the commit, once it has begun
+  auto limited = bounds();
+  limited.disk = [&](std::int64_t bytes) -> Result<> {
+    counted += bytes;
+    if (calls >= 0 && ++calls == 2) {
+      CHECK(counted == 0);
+      reader.reset();
+    }
+    return {};
+  };
+  auto t = Transaction::begin(path, record(""), limited);
+  REQUIRE(t.ok());
+  REQUIRE((*t)->exec("INSERT INTO t VALUES(randomblob(100000))", Value()).ok());
+  reader->run("BEGIN; SELECT * FROM t");
+  calls = 0;
+  REQUIRE((*t)->commit(Value(), 1).ok());
+  CHECK(calls >= 3);
+  CHECK(counted > 100'000);
 }
 
 TEST_CASE("bounded: no function is given long texts") {
