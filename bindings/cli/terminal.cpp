@@ -30,6 +30,12 @@ std::string count(double n, const std::string& unit) {
   return fmt::format("{:.0f}", n);
 }
 
+// Cuts the text to `room` columns, between characters.
+void cut_columns(std::string& text, std::size_t room) {
+  for (std::size_t i = 0, n = 0; i < text.size(); ++i)
+    if ((static_cast<unsigned char>(text[i]) & 0xc0) != 0x80 && ++n > room) return text.resize(i);
+}
+
 std::string progress_text(const Value& p, bool bar) {
   std::string line = p.text("what", "working");
   double done = p.number("done"), total = p.number("total");
@@ -85,7 +91,9 @@ void Terminal::hide() {
   if (!status_.empty() && err_tty_ && !mid_line_) write_all(2, "\r\x1b[K");
 }
 
+// A program's color does not reach the status and the prompt.
 void Terminal::show() {
+  if (err_tty_ && colored_ && (draw_ || (!status_.empty() && !mid_line_))) write_all(2, "\x1b[0m"), colored_ = false;
   if (!status_.empty() && err_tty_ && !mid_line_) write_all(2, status_);
   if (draw_) draw_();
 }
@@ -159,10 +167,10 @@ void Terminal::progress(const Value& p) {
   if (!complete && now - drawn_ns_ < 100'000'000) return;
   drawn_ns_ = now;
   begin_line();
-  std::string line = visible(progress_text(p, true));
+  std::string line = visible_line(progress_text(p, true));
   std::size_t room = static_cast<std::size_t>(std::max(20, width() - 1));
-  if (columns(line) > room) line = visible(progress_text(p, false));
-  if (columns(line) > room) line.resize(room);
+  if (columns(line) > room) line = visible_line(progress_text(p, false));
+  cut_columns(line, room);
   status_ = line;
   show();
   if (complete) {

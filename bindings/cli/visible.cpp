@@ -80,6 +80,16 @@ std::string visible(std::string_view text) {
   return out;
 }
 
+std::string visible_line(std::string_view text) {
+  const std::string shown = shown_text(text, false);
+  std::string out;
+  for (std::size_t i = 0; i < shown.size(); ++i) {
+    if (shown[i] == '\x1b') i = shown.find('m', i);  // only colors pass
+    else if (shown[i] != '\r') out += shown[i] == '\n' || shown[i] == '\t' ? ' ' : shown[i];
+  }
+  return out;
+}
+
 std::string visible_output(std::string_view text) { return shown_text(text, true); }
 
 bool leaves_color(std::string_view shown, bool before) {

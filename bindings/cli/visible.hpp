@@ -17,6 +17,9 @@ std::string visible(std::string_view text);
 // progress bars.
 std::string visible_output(std::string_view text);
 
+// For one line that may be cut: `visible` without colors, and with newlines and tabs as spaces.
+std::string visible_line(std::string_view text);
+
 // Whether a color is on after the text. `shown`: a result of the functions above; `before`: whether one was on.
 bool leaves_color(std::string_view shown, bool before);
 

@@ -119,14 +119,19 @@ until("running", lambda: runs(script=waits, state="running"))
 w.send_signal(signal.SIGTERM)
 w.communicate(timeout=30)
 altered = runs(script=waits, state="running")[0]["id"]
-for named in (lambda process: process, lambda process: 2 ** 32 - process):
-    bystander = subprocess.Popen(["sleep", "1000"], start_new_session=True)
+for named, program in ((lambda process: process, ["sleep", "1000"]),
+                       (lambda process: 2 ** 32 - process, ["sleep", "1000"]),
+                       (lambda process: process, ["sh", "-c", "read x", "rille"])):
+    bystander = subprocess.Popen(program, stdin=subprocess.PIPE, start_new_session=True)
     pid = named(bystander.pid)
     with sqlite3.connect(root + "/home/journal.db") as db:
         db.execute("update runs set pid = ? where id = ?", (pid, altered))
     db.close()
-    said = until("due", lambda: [out for out in [run("watch", "--once")[1]] if f"cancelled run {altered}" in out])
-    check(f"process {pid} is not one of Rille's and gets no signal", said and bystander.poll() is None, said)
+    said = until("due", lambda: [out for out in [run("watch", "--once")[1]] if f"run {altered}" in out])
+    check(f"process {pid} ({program[0]}) is not one of Rille's and gets no signal", said and
+          "not the `rille` command" in said[0] and "cancelled" not in said[0] and bystander.poll() is None, said)
+    code, out = run("cancel", altered)
+    check("neither by rille cancel", code == 1 and "not the `rille` command" in out and bystander.poll() is None, out)
     bystander.kill()
     bystander.wait()
 run("schedule", "remove", "altered")

@@ -275,6 +275,8 @@ BAD = {  # name: (a function with the value, kind, words of the error)
     "number_key": (lambda: {1: 2}, "invalid", "has a key that is not a string but int"),
     "huge": (lambda: [10 ** 5000], "invalid", "[1] is an integer of 16610 bits"),
     "large": (lambda: -2 ** 53 - 1, "invalid", "is an integer of 54 bits"),
+    "numpy": (lambda: numpy.int64(2 ** 60 + 1), "invalid", "is an integer of 61 bits"),
+    "numpy_unsigned": (lambda: [numpy.uint64(2 ** 64 - 1)], "invalid", "[1] is an integer of 64 bits"),
     "fraction": (lambda: fractions.Fraction(10 ** 400), "invalid", "is a Fraction that gives no number: OverflowError"),
     "no_float": (BadNumber, "invalid", "is a BadNumber that gives no number: OSError"),
     "no_array": (BadArray, "internal", "LookupError: no array"),
@@ -302,10 +304,11 @@ def refusals():
             runtime.run("return require('bad').surrogate()", **OPEN).result()
         except rille.Error as e:
             check("the error names the function", e.message.startswith("the result of bad.surrogate.a[2] is"), e)
-        runtime.module("fine", nan=lambda: float("nan"), raw=lambda: b"\xff\0",
-                       numbers=lambda: [2 ** 53, numpy.int64(3)])
+        runtime.module("fine", nan=lambda: float("nan"), raw=lambda: b"\xff\0", numbers=lambda: [
+            2 ** 53, numpy.int64(-2 ** 53), numpy.uint8(3), numpy.float32(0.5), numpy.bool_(True)])
         got = runtime.run("local f = require 'fine' return { f.nan(), f.raw(), f.numbers() }").result()
-        check("NaN, bytes and 2^53", got[0] != got[0] and got[1:] == [b"\xff\0", [2 ** 53, 3]], got)
+        check("NaN, bytes, 2^53 and NumPy's scalars", got[0] != got[0] and
+              got[1:] == [b"\xff\0", [2 ** 53, -2 ** 53, 3, 0.5, 1]], got)
         same = runtime.script(MAKE).same
         refused("invalid", "argument 1.a is text", same, {"a": "\ud800"})
         refused("invalid", "argument 2[1] is an integer", same, 1, [2 ** 60])

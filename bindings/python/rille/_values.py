@@ -1,5 +1,6 @@
 """Python objects as values of scripts, and back."""
 import ctypes
+import operator
 from ctypes import POINTER, byref, c_void_p
 
 from . import _memory
@@ -30,13 +31,8 @@ class Lent:
             out.kind = NIL
         elif isinstance(item, bool):
             out.kind, out.of.boolean = BOOL, item
-        elif isinstance(item, int):
-            if not -2**53 <= item <= 2**53:
-                self._refuse(f"is an integer of {item.bit_length()} bits: a script's numbers hold integers up to 2^53",
-                             "pass it as a string")
-            out.kind, out.of.integer = INTEGER, item
-        elif isinstance(item, float):
-            out.kind, out.of.number = NUMBER, item
+        elif isinstance(item, (int, float)):
+            self._write_number(item, out)
         elif isinstance(item, (str, bytes, bytearray)):
             data = self._utf8(item) if isinstance(item, str) else bytes(item)
             self._kept.append(data)
@@ -45,6 +41,25 @@ class Lent:
             self._write_table(item, out)
         else:
             self._write_object(item, out)
+
+    def _write_number(self, number, out):
+        if isinstance(number, float):
+            out.kind, out.of.number = NUMBER, number
+            return
+        if not -2**53 <= number <= 2**53:
+            self._refuse(f"is an integer of {number.bit_length()} bits: a script's numbers hold integers up to 2^53",
+                         "pass it as a string")
+        out.kind, out.of.integer = INTEGER, number
+
+    def _number_of(self, item):
+        try:
+            return operator.index(item)  # first: float() rounds large integers
+        except Exception:
+            pass
+        try:
+            return float(item)
+        except Exception as e:
+            self._refuse(f"is a {type(item).__name__} that gives no number: {type(e).__name__}")
 
     def _utf8(self, text, what="is"):
         try:
@@ -64,11 +79,8 @@ class Lent:
                 out.kind, out.of.handle = HANDLE, item._handle
         elif hasattr(item, "__dlpack__"):
             self._write_object(_memory.tensor(self._runtime, item), out)
-        elif hasattr(item, "__float__"):  # NumPy's scalars
-            try:
-                out.kind, out.of.number = NUMBER, float(item)
-            except Exception as e:
-                self._refuse(f"is a {type(item).__name__} that gives no number: {type(e).__name__}")
+        elif hasattr(item, "__index__") or hasattr(item, "__float__"):  # NumPy's scalars
+            self._write_number(self._number_of(item), out)
         else:
             self._refuse(f"is a {type(item).__name__}, which cannot be passed to a script",
                          "pass None, bool, int, float, str, bytes, list, dict, arrays, Tensor, Buffer or Function")

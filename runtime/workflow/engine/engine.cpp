@@ -82,30 +82,43 @@ Result<> refuse_network_disk(const std::string& home) {
   return {};
 }
 
-Error not_made(const std::string& folder, const char* variable, int errno_value) {
-  Error e = errno_error("make the folder", folder, errno_value);
-  if (errno_value != ENOSPC && errno_value != EDQUOT)
-    e.hint = fmt::format("{} names the folder; it must be a writable one", variable);
+Error not_made(Error e, const char* variable) {
+  const auto is = [&](int errno_value) { return e.code == fmt::format("errno {}", errno_value); };
+  if (!is(ENOSPC) && !is(EDQUOT)) e.hint = fmt::format("{} names the folder; it must be a writable one", variable);
   return e;
+}
+
+// Whether the owner is an id that this system cannot map, from NFS or outside of a user namespace: it may be this user.
+bool is_unmapped(uid_t owner) {
+  const auto text = store::read_file("/proc/sys/kernel/overflowuid", 64);
+  return text && fmt::format("{}\n", owner) == *text;
 }
 
 // Makes the folder if it is missing, for this user alone. `variable` is the one that names it.
 Result<> take_folder(const std::string& folder, const char* variable) {
-  std::error_code ec;
-  std::filesystem::create_directories(folder, ec);
-  if (ec) return not_made(folder, variable, ec.value());
+  if (Result<> made = store::make_private_directory(folder); !made) return not_made(made.error(), variable);
   struct stat info {};
   if (stat(folder.c_str(), &info) != 0) return errno_error("look at", folder, errno);
   // Its owner decides what is run and released here. Root may use it: the mounted home of a container has its user.
   const uid_t own = geteuid();
-  if (info.st_uid != own && info.st_uid != 0 && own != 0)
+  const bool unmapped = is_unmapped(info.st_uid) && faccessat(AT_FDCWD, folder.c_str(), W_OK, AT_EACCESS) == 0;
+  if (info.st_uid != own && info.st_uid != 0 && own != 0 && !unmapped)
     return make_error(
         ErrorKind::config,
         fmt::format("the folder '{}' belongs to another user ({}), and this is user {}", folder, info.st_uid, own),
         fmt::format("let {0} name another folder; or take this one over, if you trust what is in it: "
                     "sudo chown -R {1} '{2}'",
                     variable, own, folder));
-  chmod(folder.c_str(), 0700);
+  constexpr unsigned others_write = 022;
+  if (chmod(folder.c_str(), 0700) != 0 && (info.st_mode & others_write))
+    return make_error(
+        ErrorKind::config,
+        fmt::format("other users may write into the folder '{}': it has mode {:04o}, which this user ({}) "
+                    "cannot change",
+                    folder, info.st_mode & 07777, own),
+        fmt::format("let {0} name another folder; or give this one to the user: "
+                    "sudo chown {1} '{2}' && sudo chmod 700 '{2}'",
+                    variable, own, folder));
   return {};
 }
 
@@ -184,7 +197,7 @@ Result<std::unique_ptr<Engine>> Engine::open(Loop& loop, EngineOptions options) 
   RILLE_CHECK(take_folder(options.home, "RILLE_HOME"));
   std::error_code ec;
   std::filesystem::create_directories(options.home + "/runs", ec);
-  if (ec) return not_made(options.home, "RILLE_HOME", ec.value());
+  if (ec) return not_made(errno_error("make the folder", options.home, ec.value()), "RILLE_HOME");
   RILLE_CHECK(refuse_network_disk(options.home));
   std::unique_ptr<Engine> engine(new Engine(loop, std::move(options)));
   RILLE_TRY(engine->journal_, store::Journal::open(loop, engine->options_.home + "/journal.db"));
