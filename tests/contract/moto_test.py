@@ -20,10 +20,10 @@ from pathlib import Path
 CASES = [
     "offers: what is sold*", "a life*", "what is unknown*", "lists have pages", "a token makes one machine*",
     "an answer that was lost*", "an answer that cannot be read*", "a create whose time is over*",
-    "a create that was accepted*", "a create that ended with*", "a login page*", "refusals of a create*",
+    "a create that was accepted*", "a create that ended with*", "a login page*", "each kind of refused create*",
     "asked too often*", "reads are repeated*", "keys that are refused*", "a clock that is off*",
     "a new machine that is not shown*", "spot: its own price*", "spot price: what a look*", "cancelling ends*",
-    "check: whose*", "check: keys that*", "check: a clock*"
+    "check: whose*", "check: keys that*", "check: a wrong clock*"
 ]
 FEW = ["offers: what is sold*", "a life*", "an answer that was lost*"]
 here = Path(__file__).resolve().parent
