@@ -14,6 +14,7 @@ class AzureStore final : public RestStore {
                                                    const std::string& endpoint);
 
   Traits traits() const override;
+  std::string server() const override { return web_ + "://" + host_; }
   Async<ListPage> list(ListRequest request, CancelToken token) override;
   Async<std::string> put(std::string key, Body body, PutRequest request, CancelToken token) override;
   Async<std::string> begin_parts(std::string key, std::string content_type, CancelToken token) override;

@@ -110,6 +110,7 @@ class ObjectStore {
   virtual ~ObjectStore() = default;
   virtual Traits traits() const = 0;
   virtual std::string address(const std::string& key) const = 0;  // "s3://bucket/key"
+  virtual std::string server() const = 0;                         // "https://bucket.s3.eu-west-1.amazonaws.com"
 
   virtual Async<ListPage> list(ListRequest request, CancelToken token) = 0;
   virtual Async<ObjectInfo> head(std::string key, CancelToken token) = 0;

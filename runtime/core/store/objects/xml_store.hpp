@@ -27,6 +27,7 @@ class XmlStore : public RestStore {
                                         net::CredentialChain chain);
 
   Traits traits() const override { return dialect_.traits; }
+  std::string server() const override { return dialect_.web + "://" + dialect_.host(url_.bucket, *region_); }
   Async<ListPage> list(ListRequest request, CancelToken token) override;
   Async<std::string> put(std::string key, Body body, PutRequest request, CancelToken token) override;
   Async<std::string> begin_parts(std::string key, std::string content_type, CancelToken token) override;
