@@ -5,7 +5,7 @@ Obs), Google and Azure in fake_gs.py and fake_az.py.
 A fault is dict(kind=.., op=.., times=1): throttle (without effect), error_after and drop_after (with effect), cut (of a
 get, after `bytes` bytes), silent (headers and half of the bytes, then nothing), denied, expired, change (the object has
 another version once a get was cut)."""
-import calendar, email.utils, hashlib, http.server, socketserver, threading, time, urllib.parse
+import calendar, email.utils, hashlib, http.server, socketserver, sys, threading, time, urllib.parse
 from xml.sax.saxutils import escape
 
 import signatures
@@ -84,6 +84,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 class Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
     daemon_threads, request_queue_size = True, 64
+
+    def handle_error(self, request, client_address):
+        if not isinstance(sys.exc_info()[1], ConnectionError):  # a client that wants no more
+            super().handle_error(request, client_address)
 
 
 class Store:

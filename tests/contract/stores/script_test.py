@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""rille.store as a user has it, on scripted fakes. usage: script_test.py RILLE [CASE ..]"""
-import os, shutil, subprocess, sys, tempfile, unittest
+"""rille.store and rille cp as a user has them, on scripted fakes. usage: script_test.py RILLE [CASE ..]"""
+import json, os, shutil, subprocess, sys, tempfile, unittest
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -100,6 +100,54 @@ store:delete("a")
         (self.root / "script.lua").write_text('require "rille".store("s3://bucket/"):get("a")\n')
         failed = self.run_rille("simulate", "script.lua", code=1)
         self.assertIn("give the simulation a result", failed.stdout + failed.stderr)
+
+    # rille cp
+
+    def test_cp_of_one_file(self):
+        (self.root / "m.bin").write_bytes(b"model")
+        self.run_rille("cp", "m.bin", "s3://bucket/models/")
+        self.assertEqual(self.server.objects["models/m.bin"].data, b"model")
+        self.run_rille("cp", "s3://bucket/models/m.bin", "copy/")
+        self.assertEqual((self.root / "copy/m.bin").read_bytes(), b"model")
+        self.assertIn("404", str(json.loads(self.run_rille("cp", "--json", "s3://bucket/none", "x", code=1).stdout)))
+        self.assertFalse((self.root / "x").exists())
+
+    def test_cp_of_a_large_file_in_parts(self):
+        data = os.urandom(1 << 20) * 80
+        (self.root / "large.bin").write_bytes(data)
+        self.run_rille("cp", "large.bin", "s3://bucket/large.bin")
+        self.assertEqual(self.server.objects["large.bin"].data, data)
+        self.assertIn(("complete", "large.bin"), self.server.calls)
+        self.server.fault("denied", "part")
+        self.run_rille("cp", "large.bin", "s3://bucket/other.bin", code=1)
+        self.assertEqual(self.server.uploads, {})  # the parts are gone, too
+
+    def test_cp_of_folders(self):
+        (self.root / "folder/deep").mkdir(parents=True)
+        for name in ("a", "deep/höhe b", "deep/empty"):
+            (self.root / "folder" / name).write_text("" if name.endswith("empty") else name)
+        self.assertIn("cp -r", self.run_rille("cp", "folder", "s3://bucket/p", code=1).stderr)
+        self.run_rille("cp", "-r", "folder", "s3://bucket/p")
+        self.assertEqual(set(self.server.objects), {"p/a", "p/deep/höhe b", "p/deep/empty"})
+        self.server.add("p/", b"")
+        self.server.add("prefix-of-another", b"x")
+        self.assertIn("3 files", self.run_rille("cp", "-r", "s3://bucket/p", "back").stderr)
+        self.assertEqual((self.root / "back/deep/höhe b").read_text(), "deep/höhe b")
+        self.assertEqual(sorted(p.name for p in (self.root / "back").rglob("*") if p.is_file()),
+                         ["a", "empty", "höhe b"])
+
+    def test_cp_of_keys_that_lead_out_of_the_folder(self):
+        for key in ("p/../../evil", "p//etc/x", "p/a/./b"):
+            self.server.objects.clear()
+            self.server.add(key, b"x")
+            self.assertIn("cannot be a file below", self.run_rille("cp", "-r", "s3://bucket/p", "back", code=1).stderr)
+        self.assertFalse((self.root / "evil").exists() or (self.root / "back").exists())
+
+    def test_cp_mistakes(self):
+        for words, says in ((("a", "b"), "neither is an address"), (("s3://a-b/x", "s3://a-b/y"), "both are addresses"),
+                            (("s3://bucket/", "x"), "cp -r"), (("none", "s3://bucket/x"), "No such file"),
+                            (("-r", "s3://bucket/none", "x"), "there is no object")):
+            self.assertIn(says, self.run_rille("cp", *words, code=1).stderr)
 
 
 if __name__ == "__main__":

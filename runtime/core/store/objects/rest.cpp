@@ -197,6 +197,8 @@ Error Rest::understand(const Call& call, const net::HttpResponse& response, Cour
 }
 
 Async<net::HttpResponse> Rest::attempt(const Call& call, Course& course, CancelToken token) {
+  course.trouble = Trouble::invalid;
+  course.region_told = false;
   RILLE_CO_TRY(const net::FoundKeys found, co_await chain_.get(token));
   course.keys = found.keys;
   const std::int64_t body_bytes = call.body ? call.body->bytes() : -1;
@@ -225,7 +227,6 @@ Async<net::HttpResponse> Rest::attempt(const Call& call, Course& course, CancelT
       return call.sink(piece);
     };
   course.trouble = Trouble::transient;
-  course.region_told = false;
   Result<net::HttpResponse> response = co_await http_.send(std::move(request), token);
   if (!response) {
     Error e = std::move(response).error();
