@@ -75,10 +75,10 @@ Result<std::optional<Value>> rehearsed_result(const StoreCall& call, Value usual
                     "give the simulation a result: sim = { duration = \"1m\", result = .. }");
 }
 
-using Ask = std::function<Async<Value>(objects::ObjectStore&, CancelToken)>;
+using AskStore = std::function<Async<Value>(objects::ObjectStore&, CancelToken)>;
 
 // Journals the call and pushes its result. `usual`: its result in a rehearsal that declares none; null: none is usual.
-Result<int> run_call(lua_State* L, StoreCall call, Value usual, Ask ask,
+Result<int> run_call(lua_State* L, StoreCall call, Value usual, AskStore ask,
                      int (*push)(lua_State*, Value) = push_decoded) {
   RILLE_TRY(const std::optional<Value> rehearsed, rehearsed_result(call, std::move(usual)));
   Loop& loop = call.verb.run.loop();
