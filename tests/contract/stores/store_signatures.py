@@ -76,7 +76,7 @@ def azure_sas(sas, resource, secret, lent):
 
 def google4_text(method, path, query, headers, signed, date):
     """What the account's key signs; `query` without the signature."""
-    lines = "".join(f"{n}:{one(headers, n)}\n" for n in signed)
+    lines = signatures.canonical_headers(headers, signed)
     request = "\n".join([method, path, signatures.canonical_query([(k, v or "") for k, v in query]), lines,
                          ";".join(signed), "UNSIGNED-PAYLOAD"])
     return f"GOOG4-RSA-SHA256\n{date}\n{date[:8]}/auto/storage/goog4_request\n{sha256(request)}"
