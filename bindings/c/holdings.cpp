@@ -224,7 +224,7 @@ rille_error* rille_script_function_hold(rille_runtime* rt, rille_script_function
 }
 
 void rille_script_function_drop(rille_runtime* rt, rille_script_function function) {
-  if (!rt || !check_call(rt)) return;
+  if (!rt || left_to_owner(rt, [rt, function] { rille_script_function_drop(rt, function); })) return;
   std::optional<ScriptFunction> last = rt->holdings->functions.drop(function);
   if (last && last->bridge) luaL_unref(last->bridge->host().lua(), LUA_REGISTRYINDEX, last->ref);
 }

@@ -160,6 +160,17 @@ enum class Call { plain, turns };
 Result<> check_call(const rille_runtime* runtime, Call kind = Call::plain);
 Error null_argument(const char* function, const char* what);
 
+// On a thread that does not own the runtime: leaves `free` to the next turn and returns true. In a forked child: true.
+template <class F>
+bool left_to_owner(rille_runtime* runtime, F&& free) noexcept {
+  if (runtime->fork_mark.in_child()) return true;
+  if (runtime->owner.load() == std::this_thread::get_id()) return false;
+  try {
+    runtime->loop->post_from_thread(std::forward<F>(free));
+  } catch (const std::bad_alloc&) {}
+  return true;
+}
+
 // A run with checked options, a Lua state and a compiled script; the runtime does not know it yet. A rille_script has
 // such a run, which is never started.
 Result<std::shared_ptr<rille_run>> prepare_source(rille_runtime* runtime, const char* name, std::string source,

@@ -29,6 +29,48 @@ rille_value of_bytes(const char* data, std::size_t size) {
   return v;
 }
 
+// nil, booleans and numbers. False: the value is of another type.
+bool lend_scalar(lua_State* L, int index, rille_value& v) {
+  switch (lua_type(L, index)) {
+    case LUA_TNONE:
+    case LUA_TNIL: v.kind = RILLE_VALUE_NIL; return true;
+    case LUA_TBOOLEAN: v.kind = RILLE_VALUE_BOOL, v.as.boolean = lua_toboolean(L, index); return true;
+    case LUA_TNUMBER: v.kind = RILLE_VALUE_NUMBER, v.as.number = lua_tonumber(L, index); return true;
+    default: return false;
+  }
+}
+
+// Lends a table with a few scalars as fields and no items. Nothing in here can raise an error of Lua, so it needs no
+// protected call, which would double its time. False: the table holds other values, and nothing was lent.
+bool lend_record(lua_State* L, int table, Arena& arena, rille_value& out) {
+  constexpr std::size_t fields_max = 16;
+  rille_field fields[fields_max];
+  std::size_t count = 0;
+  const int top = lua_gettop(L);
+  lua_pushnil(L);
+  while (lua_next(L, table)) {
+    rille_value value{};
+    if (count == fields_max || lua_type(L, top + 1) != LUA_TSTRING || !lend_scalar(L, top + 2, value)) {
+      lua_settop(L, top);
+      return false;
+    }
+    std::size_t size = 0;
+    const char* name = lua_tolstring(L, top + 1, &size);
+    fields[count++] = {name, size, value};
+    lua_settop(L, top + 1);
+  }
+  auto* made = arena.array<rille_table>(1);
+  auto* copies = arena.array<rille_field>(count);
+  *made = {nullptr, 0, count ? copies : nullptr, count};
+  for (std::size_t i = 0; i < count; ++i) {
+    copies[i] = fields[i];
+    copies[i].name = arena.text(fields[i].name, fields[i].name_size);
+  }
+  out.kind = RILLE_VALUE_TABLE;
+  out.as.table = made;
+  return true;
+}
+
 }  // namespace
 
 std::string ValueName::text() const {
@@ -54,19 +96,9 @@ class Lender {
 
   rille_value lend(int index) {
     count_value();
+    rille_value v{};
+    if (lend_scalar(L_, index, v)) return v;
     switch (lua_type(L_, index)) {
-      case LUA_TNONE:
-      case LUA_TNIL: return of_kind(RILLE_VALUE_NIL);
-      case LUA_TBOOLEAN: {
-        rille_value v = of_kind(RILLE_VALUE_BOOL);
-        v.as.boolean = lua_toboolean(L_, index);
-        return v;
-      }
-      case LUA_TNUMBER: {
-        rille_value v = of_kind(RILLE_VALUE_NUMBER);
-        v.as.number = lua_tonumber(L_, index);
-        return v;
-      }
       case LUA_TSTRING: return text(index);
       case LUA_TTABLE: return table(index);
       case LUA_TFUNCTION: return function(index);
@@ -241,18 +273,14 @@ rille_value Bridge::lend_raising(lua_State* L, int index, Loan& loan, const Valu
 
 Result<rille_value> Bridge::lend(lua_State* L, int index, Loan& loan, const ValueName& place) {
   rille_value v{};
-  switch (lua_type(L, index)) {
-    case LUA_TNONE:
-    case LUA_TNIL: return v;
-    case LUA_TBOOLEAN: v = of_kind(RILLE_VALUE_BOOL), v.as.boolean = lua_toboolean(L, index); return v;
-    case LUA_TNUMBER: v = of_kind(RILLE_VALUE_NUMBER), v.as.number = lua_tonumber(L, index); return v;
-    case LUA_TSTRING: {
-      std::size_t size = 0;
-      const char* data = lua_tolstring(L, index, &size);
-      return of_bytes(data, size);
-    }
-    default: break;
+  if (lend_scalar(L, index, v)) return v;
+  const int type = lua_type(L, index);
+  if (type == LUA_TSTRING) {
+    std::size_t size = 0;
+    const char* data = lua_tolstring(L, index, &size);
+    return of_bytes(data, size);
   }
+  if (type == LUA_TTABLE && lend_record(L, absolute(L, index), loan.arena, v)) return v;
   lua_pushvalue(L, index);
   RILLE_CHECK(protect_here(L, 1, 0, [&](lua_State* l) { v = lend_raising(l, 2, loan, place); }));
   return v;

@@ -116,7 +116,7 @@ RILLE_API rille_error *rille_adopt(rille_runtime *runtime);
    released. Else a `timeout` error names the runs that had not: suspended (rille_run_resume continues them) or, if
    they cannot be resumed, ended as `cancelled` without the rest of their cleanup. After this call no run can start. */
 RILLE_API rille_error *rille_shutdown(rille_runtime *runtime, int64_t deadline_ms);
-/* Frees the runtime; its rille_run handles become invalid. Active runs are suspended: their
+/* Frees the runtime; its rille_run handles and the memory of views become invalid. Active runs are suspended: their
    leases stay in the journal for rille_run_resume, `rille gc` or the end of their ttl. NULL has no effect.
    Completions stay valid. Error state, and no effect: on a foreign thread, in a callback, in a forked child. */
 RILLE_API rille_error *rille_destroy(rille_runtime *runtime);
@@ -174,9 +174,9 @@ typedef struct rille_run_options {
   int64_t slice_ms;             /* of Lua without waiting: `timeout` */
   int64_t wall_ms;              /* of the whole run, counted anew on resume: `timeout` */
   int64_t spend_micros;         /* in millionths of a dollar; -1: no limit. rille.budget can only lower it: `budget`.
-                                   Recorded: a resumed run keeps the lowest that it had */
+                                   On resume, unless set: what the run began with, else its budget in the journal */
   int64_t leases_max;           /* held at a time; -1: no limit: `quota` */
-  int64_t cpu_ms;               /* of processors: Lua and tensors on the CPU, over all fibers and threads: `timeout` */
+  int64_t cpu_ms;               /* of processors: Lua, tensors and kernels on the CPU, compilers: `timeout` */
   int64_t output_bytes;         /* of print: `quota` */
   int64_t fibers_max;           /* at a time: `quota` */
   /* What the run and its child runs may reach, as a JSON object: {"read": ["/data"], "network": ["example.org"]}, or
@@ -184,7 +184,7 @@ typedef struct rille_run_options {
      on resume: what the run began with, while other grants hold until it is resumed again. With a struct_size from
      before this member, and no grants in the journal, everything is granted. */
   const char *grants;
-  int64_t disk_bytes;           /* of results, checkpoints and files of tensors that the run writes: `quota` */
+  int64_t disk_bytes;           /* that the run writes: into the journal, files and caches: `quota` */
   int jit;                      /* 1: a script whose first lines have the comment `-- rille: jit` is compiled to
                                    machine code. No interrupt, cancel, turn or shutdown ends a loop of such code: the
                                    call that runs it does not return. 0, or any limit set: the comment has no effect */
@@ -220,7 +220,8 @@ RILLE_API const char *rille_run_result(const rille_run *run, size_t *length);
 RILLE_API const rille_error *rille_run_error(const rille_run *run); /* borrowed; NULL: not failed or cancelled */
 /* Current size of the run's Lua heap; 0 once the run has ended. */
 RILLE_API int64_t rille_run_memory_bytes(const rille_run *run);
-/* Frees the handle. An active run continues, and its callbacks are still called. NULL has no effect. */
+/* [T] Frees the handle, on a foreign thread in the next turn. An active run continues, and its callbacks are still
+   called. NULL has no effect. */
 RILLE_API void rille_run_free(rille_run *run);
 /* The newest `limit` runs of this home, as a JSON array of objects. owned: rille_free. */
 RILLE_API rille_error *rille_runs(rille_runtime *runtime, int limit, char **json);
@@ -381,7 +382,7 @@ RILLE_API rille_error *rille_tensor_wrap(rille_runtime *runtime, void *data, con
 
 typedef struct rille_view {
   size_t struct_size;
-  void *data;        /* valid until the handle is dropped */
+  void *data;        /* valid until the handle is dropped or the runtime destroyed */
   size_t size;       /* in bytes */
   const char *dtype; /* of a tensor, such as "f32"; NULL: a buffer. Valid for ever */
   size_t rank;
@@ -436,11 +437,13 @@ RILLE_API rille_error *rille_script_begin(rille_runtime *runtime, rille_script_f
 RILLE_API rille_error *rille_script_cancel(rille_script *script, uint64_t call, const char *reason);
 /* Each hold needs one more drop. Error state: the function is no longer valid. */
 RILLE_API rille_error *rille_script_function_hold(rille_runtime *runtime, rille_script_function function);
+/* [T] On a foreign thread in the next turn. */
 RILLE_API void rille_script_function_drop(rille_runtime *runtime, rille_script_function function);
 /* Current size of the script's Lua heap. */
 RILLE_API int64_t rille_script_memory_bytes(const rille_script *script);
-/* Frees the script; its functions are no longer valid. Active calls are cancelled: they clean up in later turns, and
-   their done is called with `cancelled`. Inside a call of this script it takes effect when the call has returned. */
+/* [T] Frees the script, on a foreign thread in the next turn; its functions are no longer valid. Active calls are
+   cancelled: they clean up in later turns, and their done is called with `cancelled`. Inside a call of this script it
+   takes effect when the call has returned. */
 RILLE_API void rille_script_free(rille_script *script);
 
 #ifdef __cplusplus

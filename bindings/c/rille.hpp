@@ -2,7 +2,7 @@
 // Manual: docs/manual/embedding.md.
 //
 // - Objects own what they name, and are moved, not copied: Runtime, Run, Script, Function, Memory, Completion.
-//   A Runtime outlives what was made from it.
+//   A Runtime outlives what was made from it. Any thread may destroy them but the Runtime; what is refused is freed.
 // - A call that fails throws rille::Error, with the fields of rille_error.
 // - A Value owns its data. Conversions throw `invalid` if the value is of another kind.
 // - Host functions are C++ callables. An exception that leaves one is raised in the script: an Error with its fields,
@@ -10,6 +10,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <deque>
 #include <functional>
 #include <list>
@@ -109,7 +110,8 @@ namespace detail {
 struct Wiring {
   RunOptions options;
   std::function<void()> done;
-  bool ended = false, held = true;
+  bool called_later = false;      // they may be called when the handle is gone
+  std::atomic<bool> held = true;  // by a Run or a Script, which any thread may destroy
 
   bool calls_back() const { return options.print || options.progress || options.event; }
   rille_run_options raw() {
@@ -144,11 +146,12 @@ class Run {
   Run& start() {
     const auto ended = [](rille_run*, void* payload) noexcept {
       auto& wiring = *static_cast<detail::Wiring*>(payload);
-      wiring.ended = true;
+      wiring.called_later = false;
       if (wiring.done) wiring.done();
     };
     check(rille_run_on_done(run_.get(), ended, wiring_.get()));
     check(rille_run_start(run_.get()));
+    wiring_->called_later = true;
     return *this;
   }
   void on_done(std::function<void()> done) { wiring_->done = std::move(done); }  // before start
@@ -179,7 +182,7 @@ class Script {
   Script(rille_runtime* runtime, rille_script* owned, std::shared_ptr<detail::Wiring> wiring)
       : runtime_(runtime), script_(owned, [wiring = std::move(wiring)](rille_script* script) {
           rille_script_free(script);  // its calls may still clean up, and print
-          wiring->ended = !wiring->calls_back(), wiring->held = false;
+          wiring->held = false;
         }) {}
   // The script stays as long as one of its functions does.
   Function find(const std::string& name) const {
@@ -255,7 +258,9 @@ class Runtime {
       Registered& kept = kept_->functions.emplace_back(Registered{get(), std::move(f)});
       specs.push_back({sizeof(rille_function_spec), kept.host.name.c_str(), kept.host.effect, &called, &kept});
     }
-    check(rille_register_module(get(), name.c_str(), specs.data(), specs.size()));
+    rille_error* refused = rille_register_module(get(), name.c_str(), specs.data(), specs.size());
+    while (refused && !specs.empty()) kept_->functions.pop_back(), specs.pop_back();
+    check(refused);
   }
 
   Run run(const std::string& name, std::string_view source, RunOptions options = {}) {
@@ -278,7 +283,10 @@ class Runtime {
     const rille_run_options raw = wiring->raw();
     rille_script* script = nullptr;
     check(rille_script_load(get(), name.c_str(), source.data(), source.size(), &raw, &script));
-    return Script(get(), script, wiring);
+    Script made(get(), script, wiring);
+    wiring->called_later = wiring->calls_back();
+    keep(wiring);
+    return made;
   }
 
   Memory buffer(void* data, std::size_t size, std::function<void()> release = {}) {
@@ -335,14 +343,21 @@ class Runtime {
     const rille_run_options raw = wiring->raw();
     rille_run* run = nullptr;
     check(make(&raw, &run));
-    return Run(run, wiring);
+    Run made(run, wiring);
+    keep(wiring);
+    return made;
   }
 
-  std::shared_ptr<detail::Wiring> wired(RunOptions options) {
+  static std::shared_ptr<detail::Wiring> wired(RunOptions options) {
+    auto wiring = std::make_shared<detail::Wiring>();
+    wiring->options = std::move(options);
+    return wiring;
+  }
+  void keep(const std::shared_ptr<detail::Wiring>& wiring) {
     auto& runs = kept_->runs;  // removes the entries that no run and no handle uses any more
-    runs.erase(std::remove_if(runs.begin(), runs.end(), [](const auto& w) { return w->ended && !w->held; }),
+    runs.erase(std::remove_if(runs.begin(), runs.end(), [](const auto& w) { return !w->called_later && !w->held; }),
                runs.end());
-    return runs.emplace_back(std::make_shared<detail::Wiring>(detail::Wiring{std::move(options), {}}));
+    runs.push_back(wiring);
   }
 
   static void called(rille_call* raw, void* payload) {

@@ -154,16 +154,27 @@ Result<> pin(rille_run& r) {
   return r.resumed ? compile(r) : success();
 }
 
-// What the host program has left open is denied, unless everything is granted. A resumed run keeps the budget in its
-// journal; a run that can rent nothing needs none.
-engine::RunLimits money_limits(const rille_run& r) {
-  const bool all = r.grants.is_everything();
+// The limit that the host program has set, else the one recorded when the run began. Without a record: no limit if
+// everything or no provider is granted; else a resumed run gets its budget in the journal, and all others get 0.
+Result<std::int64_t> spend_limit(const rille_run& r) {
+  const std::int64_t set = r.options.spend_micros;
+  if (r.resumed && set != as_granted) return set;
+  std::int64_t limit = set;
+  if (set == as_granted) limit = r.grants.is_everything() || !r.grants.rents() ? -1 : 0;
+  if (r.resumed && limit == 0) {
+    RILLE_TRY(const std::vector<lease::Money> budgets, r.runtime->engine->leases().money(r.id));
+    limit = std::max<std::int64_t>(budgets.front().limit, 0);
+  }
+  return host::settle_spend(*r.run, limit);
+}
+
+// What the host program has left open is denied, unless everything is granted.
+Result<engine::RunLimits> money_limits(const rille_run& r) {
   engine::RunLimits limits;
   limits.leases_of = r.id;
   limits.leases_max = r.options.leases_max;
-  if (limits.leases_max == as_granted) limits.leases_max = all ? -1 : 0;
-  limits.spend_micros = r.options.spend_micros;
-  if (limits.spend_micros == as_granted) limits.spend_micros = all || r.resumed || !r.grants.rents() ? -1 : 0;
+  if (limits.leases_max == as_granted) limits.leases_max = r.grants.is_everything() ? -1 : 0;
+  RILLE_TRY(limits.spend_micros, spend_limit(r));
   return limits;
 }
 
@@ -184,9 +195,9 @@ Async<Value> perform(rille_run* r) {
   r->host->bind_run(*r->run);
   if (!r->resumed || !r->grants_given) { RILLE_CO_TRY(r->grants, host::settle_grants(*r->run, r->grants)); }
   r->host->grant(r->grants);
-  r->money = money_limits(*r);
+  RILLE_CO_TRY(r->money, money_limits(*r));
+  RILLE_CO_CHECK(pin(*r));  // before the limits: the script is the host program's own
   r->run->limit(host::shared_limits(*r->host, r->money));
-  RILLE_CO_CHECK(pin(*r));
   if (r->cancel_reason) r->run->cancel(*r->cancel_reason);
   if (r->options.wall_ms > 0) watch_wall(r);
   r->runtime->interrupter->add(r->host.get());
@@ -476,7 +487,7 @@ int64_t rille_run_memory_bytes(const rille_run* run) {
 }
 
 void rille_run_free(rille_run* run) {
-  if (!run || !check_call(run->runtime)) return;
+  if (!run || left_to_owner(run->runtime, [run] { rille_run_free(run); })) return;
   run->freed = true;
   if (!run->started || run->settled) run->runtime->forget(run);
 }

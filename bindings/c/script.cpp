@@ -211,6 +211,7 @@ rille_error* rille_script_find(rille_script* script, const char* name, rille_scr
     if (!script || !name || !function)
       return null_argument("rille_script_find", !script ? "script" : !name ? "name" : "function");
     RILLE_CHECK(check_call(script->runtime));
+    if (!script->parts->host) return make_error(ErrorKind::state, "the script has ended: rille_shutdown did not wait");
     RILLE_TRY(*function, find(*script, name));
     return {};
   });
@@ -243,7 +244,7 @@ int64_t rille_script_memory_bytes(const rille_script* script) {
 }
 
 void rille_script_free(rille_script* script) {
-  if (!script || !check_call(script->runtime)) return;
+  if (!script || left_to_owner(script->runtime, [script] { rille_script_free(script); })) return;
   rille_runtime* rt = script->runtime;
   try {
     script->free();

@@ -68,5 +68,5 @@ struct rille_script : std::enable_shared_from_this<rille_script> {
   void interrupt(const rille::Error& why);               // ends all calls
   void finish(std::uint64_t call, rille::Result<> how);  // reports the end of a call to the host program
   void free();   // inside a call of the script or while fibers clean up, it is freed soon after
-  void close();  // frees at once
+  void close();  // ends it at once; the handle stays until the host program frees it
 };

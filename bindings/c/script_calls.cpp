@@ -150,7 +150,8 @@ void rille_script::interrupt(const Error& why) {
 }
 
 void rille_script::free() {
-  if (std::exchange(freed, true) || !parts->host) return;
+  if (std::exchange(freed, true)) return;
+  if (!parts->host) return close();  // rille_shutdown has ended it
   bridge().invalidate();
   const bool idle = calls.empty() && watches.empty() && !runtime->turning && bridge().depth() == 0 && !host().current();
   if (idle || !parts->run) return close();
@@ -173,7 +174,7 @@ void rille_script::close() {
   execution = Execution();
   parts->close();
   runtime->pending -= static_cast<int>(std::exchange(calls, {}).size()) + (std::exchange(ends_later, false) ? 1 : 0);
-  std::erase_if(runtime->scripts, [this](const auto& s) { return s.get() == this; });
+  if (freed) std::erase_if(runtime->scripts, [this](const auto& s) { return s.get() == this; });
 }
 
 rille_error* rille_script_begin(rille_runtime* rt, rille_script_function function, const rille_value* arguments,

@@ -7,6 +7,7 @@
 #include "bindings/cli/doctor.hpp"
 #include "runtime/core/base/places.hpp"
 #include "runtime/core/base/time.hpp"
+#include "runtime/core/store/file.hpp"
 #include "runtime/workflow/provider/local/local.hpp"
 #include "runtime/workflow/provider/providers.hpp"
 
@@ -172,6 +173,7 @@ Exit print_policy(App& app, const std::string& name) {
 }
 
 Exit check_provider(App& app, const std::string& name) {
+  (void)store::make_private_directory(config_folder());  // a provider may be the first that makes it, for its keys
   auto all = chosen(app, name);
   if (!all) return all.error().kind == ErrorKind::invalid ? fail_usage(app, all.error()) : fail(app, all.error());
   bool broken = false;

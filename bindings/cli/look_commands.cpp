@@ -160,7 +160,7 @@ Exit LogsCommand::run(App& app) {
   bool alive = true;
   while (true) {
     while (file.read(block, sizeof block), file.gcount() > 0)
-      app.terminal.out({block, static_cast<std::size_t>(file.gcount())});
+      app.terminal.script_text({block, static_cast<std::size_t>(file.gcount())});
     if (!follow || !alive) return Exit::ok;
     alive = app.engine->alive(run->id);  // after the run's end, read the log once more for its last lines
     file.clear();

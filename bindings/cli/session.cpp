@@ -142,7 +142,9 @@ Result<> make_host(Session& s, const std::string& directory, host::Rules rules, 
   RILLE_TRY(s.host, host::LuaHost::create(*s.app.loop, std::move(o)));
   s.host->bind_run(*s.run);
   s.host->grant(s.grants);
-  s.run->limit(host::shared_limits(*s.host));
+  engine::RunLimits limits;
+  RILLE_TRY(limits.spend_micros, host::settle_spend(*s.run, -1));  // of a run that a host program began
+  s.run->limit(host::shared_limits(*s.host, std::move(limits)));
   s.interrupter.add(s.host.get());
   return {};
 }

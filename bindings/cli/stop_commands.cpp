@@ -18,20 +18,25 @@ namespace {
 
 constexpr int runs_looked_at = 1000;
 
-// Whether process `pid` is the command `rille`: a signal to a program that embeds Rille could end more than the run.
+// Whether process `pid` is the command `rille`.
 bool is_command(std::int64_t pid) {
   std::ifstream file(fmt::format("/proc/{}/cmdline", pid), std::ios::binary);
   std::string words((std::istreambuf_iterator<char>(file)), {});
-  // in a bundle the dynamic loader's path precedes the command
+  // The dynamic loader of a bundle may be started with the command as an argument; another program with this word, such
+  // as `vim rille`, is not the command.
   for (std::size_t at = 0, n = 0; at < words.size() && n < 4; ++n) {
-    std::string word = words.c_str() + at;
-    if (std::filesystem::path(word).filename() == "rille") return true;
+    const std::string word = words.c_str() + at;
+    const std::string name = std::filesystem::path(word).filename();
+    if (name == "rille") return true;
+    if (n == 0 && !name.starts_with("ld-linux")) return false;
     at += word.size() + 1;
   }
   return false;
 }
 
-Result<> send(const App& app, const engine::RunRow& row, int signal) {
+}  // namespace
+
+Result<> send_signal(const App& app, const engine::RunRow& row, int signal) {
   if (!row.parent.empty())
     return make_error(ErrorKind::state,
                       fmt::format("run {} was started by run {}, which waits for it", row.id, row.parent),
@@ -47,6 +52,8 @@ Result<> send(const App& app, const engine::RunRow& row, int signal) {
                       fmt::format("see it with `rille show {}`", row.id));
   return {};
 }
+
+namespace {
 
 Exit told(App& app, const engine::RunRow& row, const char* what, const std::string& note) {
   if (app.json) app.terminal.out(Value().set("run", row.id).set(what, true).to_json_pretty() + "\n");
@@ -95,7 +102,7 @@ Exit CancelCommand::run(App& app) {
   Result<engine::RunRow> row = open_run(app, id, true);
   if (!row) return fail(app, row.error());
   if (app.engine->alive(row->id)) {
-    if (Result<> sent = send(app, *row, SIGINT); !sent) return fail(app, sent.error());
+    if (Result<> sent = send_signal(app, *row, SIGINT); !sent) return fail(app, sent.error());
     return told(app, *row, "cancelled",
                 fmt::format("run {} is asked to end, and cleans up: rille logs -f {}", row->id, row->id));
   }
@@ -116,7 +123,7 @@ Exit SuspendCommand::run(App& app) {
                            fmt::format("no process runs {}: it is {}", row->id,
                                        row->state == "running" ? "interrupted" : row->state),
                            run_has_ended(row->state) ? "" : fmt::format("continue with: rille resume {}", row->id)));
-  if (Result<> sent = send(app, *row, SIGTERM); !sent) return fail(app, sent.error());
+  if (Result<> sent = send_signal(app, *row, SIGTERM); !sent) return fail(app, sent.error());
   return told(app, *row, "suspended", fmt::format("run {} stops; continue with: rille resume {}", row->id, row->id));
 }
 

@@ -30,6 +30,12 @@ std::string count(double n, const std::string& unit) {
   return fmt::format("{:.0f}", n);
 }
 
+// Cuts the text to `room` columns, between characters.
+void cut_columns(std::string& text, std::size_t room) {
+  for (std::size_t i = 0, n = 0; i < text.size(); ++i)
+    if ((static_cast<unsigned char>(text[i]) & 0xc0) != 0x80 && ++n > room) return text.resize(i);
+}
+
 std::string progress_text(const Value& p, bool bar) {
   std::string line = p.text("what", "working");
   double done = p.number("done"), total = p.number("total");
@@ -85,46 +91,62 @@ void Terminal::hide() {
   if (!status_.empty() && err_tty_ && !mid_line_) write_all(2, "\r\x1b[K");
 }
 
+// A program's color does not reach the status and the prompt.
 void Terminal::show() {
+  if (err_tty_ && colored_ && (draw_ || (!status_.empty() && !mid_line_))) write_all(2, "\x1b[0m"), colored_ = false;
   if (!status_.empty() && err_tty_ && !mid_line_) write_all(2, status_);
   if (draw_) draw_();
+}
+
+// Ends a line and a color of a program's output, before a line of Rille's own on standard error.
+void Terminal::begin_line() {
+  hide();
+  if (err_tty_ && colored_) write_all(2, "\x1b[0m"), colored_ = false;
+  if (mid_line_) write_all(2, "\n"), mid_line_ = false;
 }
 
 void Terminal::out(std::string_view text) {
   if (text.empty()) return;
   hide();
-  if (int failed = write_all(1, out_tty_ ? visible(text) : std::string(text)); failed && failed != EPIPE)
-    lost_ = failed;
-  if (out_tty_) mid_line_ = text.back() != '\n';
+  std::string shown(text);
+  if (out_tty_) shown = (colored_ ? "\x1b[0m" : "") + visible(text), colored_ = false;
+  if (int failed = write_all(1, shown); failed && failed != EPIPE) lost_ = failed;
+  if (out_tty_) mid_line_ = asks_ = text.back() != '\n';
   show();
 }
 
 void Terminal::script_text(std::string_view text) {
-  if (!out_is_data_) return out(text);
   if (text.empty()) return;
   hide();
-  write_all(2, shown(text));
-  if (err_tty_) mid_line_ = text.back() != '\n';
+  const int stream = out_is_data_ ? 2 : 1;
+  const bool tty = out_is_data_ ? err_tty_ : out_tty_;
+  std::string shown(text);
+  if (tty) {
+    shown = visible_output(text);
+    colored_ = leaves_color(shown, colored_);
+    if (mid_line_ && asks_) shown.insert(0, "\n");
+    mid_line_ = text.back() != '\n', asks_ = false;
+  }
+  if (int failed = write_all(stream, shown); stream == 1 && failed && failed != EPIPE) lost_ = failed;
   show();
 }
 
 void Terminal::note(std::string_view line) {
-  hide();
-  if (mid_line_) write_all(2, "\n"), mid_line_ = false;
-  write_all(2, shown(paint(line, "2") + "\n"));
+  begin_line();
+  write_all(2, paint(shown(line), "2") + "\n");
   show();
 }
 
 void Terminal::error(const Error& e, bool trace) {
   clear_progress();
-  hide();
-  if (mid_line_) write_all(2, "\n"), mid_line_ = false;
-  std::string text = paint(std::string("error (") + std::string(to_string(e.kind)) + "): ", "1;31") + e.message + "\n";
-  if (!e.hint.empty()) text += "  " + paint("hint: ", "1") + e.hint + "\n";
-  if (e.cause) text += "  caused by: " + e.cause->summary() + "\n";
-  if (!e.traceback.empty()) text += paint(e.traceback, "2") + "\n";
-  if (trace) text += error_to_value(e).to_json_pretty() + "\n";
-  write_all(2, shown(text));
+  begin_line();
+  std::string text = paint(std::string("error (") + std::string(to_string(e.kind)) + "): ", "1;31");
+  text += shown(e.message) + "\n";
+  if (!e.hint.empty()) text += "  " + paint("hint: ", "1") + shown(e.hint) + "\n";
+  if (e.cause) text += "  caused by: " + shown(e.cause->summary()) + "\n";
+  if (!e.traceback.empty()) text += paint(shown(e.traceback), "2") + "\n";
+  if (trace) text += shown(error_to_value(e).to_json_pretty()) + "\n";
+  write_all(2, text);
   show();
 }
 
@@ -144,12 +166,11 @@ void Terminal::progress(const Value& p) {
   }
   if (!complete && now - drawn_ns_ < 100'000'000) return;
   drawn_ns_ = now;
-  hide();
-  if (mid_line_) write_all(2, "\n"), mid_line_ = false;
-  std::string line = visible(progress_text(p, true));
+  begin_line();
+  std::string line = visible_line(progress_text(p, true));
   std::size_t room = static_cast<std::size_t>(std::max(20, width() - 1));
-  if (columns(line) > room) line = visible(progress_text(p, false));
-  if (columns(line) > room) line.resize(room);
+  if (columns(line) > room) line = visible_line(progress_text(p, false));
+  cut_columns(line, room);
   status_ = line;
   show();
   if (complete) {

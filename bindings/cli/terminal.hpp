@@ -1,8 +1,8 @@
 // Only this class writes to the terminal: script output, log lines and the progress line all pass through it, so that
 // a progress line never breaks a prompt, an output line or a log file. On a terminal the progress line is redrawn in
 // place, at most 10 times a second; in a pipe or file it becomes one plain line every 10 s or 10 %. NO_COLOR is
-// respected. On a terminal, control sequences other than colors are shown as text (visible.hpp); a pipe or file gets
-// every byte. Loop thread only.
+// respected. On a terminal, control sequences other than colors are shown as text (visible.hpp), and colors of output
+// do not reach Rille's own lines; a pipe or file gets every byte. Loop thread only.
 #pragma once
 
 #include <functional>
@@ -17,8 +17,8 @@ namespace rille::cli {
 class Terminal {
  public:
   Terminal();
-  void out(std::string_view text);  // writes to standard output
-  // writes script output to standard output, or to standard error after keep_out_for_data()
+  void out(std::string_view text);  // writes text of Rille's own to standard output
+  // writes output of the script and its calls to standard output, or to standard error after keep_out_for_data()
   void script_text(std::string_view text);
   // Reserves standard output for a command's data (--json); script output then goes to standard error.
   void keep_out_for_data() { out_is_data_ = true; }
@@ -44,9 +44,12 @@ class Terminal {
   std::string shown(std::string_view text) const;  // the text as standard error may show it, see visible.hpp
   void hide();
   void show();
+  void begin_line();
   bool out_tty_, err_tty_, color_, out_is_data_ = false;
   int lost_ = 0;
   bool mid_line_ = false;
+  bool asks_ = false;     // the line is a question of Rille's own, which output may not overwrite
+  bool colored_ = false;  // output has left a color on
   std::string status_;
   std::int64_t drawn_ns_ = 0, logged_ns_ = 0;
   double logged_part_ = -1;

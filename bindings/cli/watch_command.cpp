@@ -12,6 +12,7 @@
 
 #include "bindings/cli/command.hpp"
 #include "bindings/cli/interrupt.hpp"
+#include "bindings/cli/runs.hpp"
 #include "runtime/core/base/time.hpp"
 #include "runtime/core/loop/subprocess.hpp"
 #include "runtime/core/store/file.hpp"
@@ -182,10 +183,9 @@ engine::WatchWorld world_of(App& app, Processes& processes, Reaped& reaped) {
   world.start = [&processes](const std::string& run, const std::string& script) {
     return processes.start(run, script);
   };
-  world.interrupt = [&app](const std::string& run) {
-    Result<engine::RunRow> row = app.engine->run(run);
-    if (row && row->pid > 1 && row->pid <= INT32_MAX && app.engine->alive(run))
-      kill(static_cast<pid_t>(row->pid), SIGINT);
+  world.interrupt = [&app](const std::string& run) -> Result<> {
+    RILLE_TRY(const engine::RunRow row, app.engine->run(run));
+    return send_signal(app, row, SIGINT);
   };
   world.reap = [&app, &reaped] { return reap(app, reaped); };
   world.deliver = [&app] { app.engine->alerts()->deliver_soon(); };

@@ -387,10 +387,39 @@ void weak_table(lua_State* L, const char* mode) {
   lua_setmetatable(L, -2);
 }
 
+// io.write(..) and file:write(..), whose first text is at the index in the second upvalue: counts what is written
+// against disk_bytes, then calls Lua's own function.
+int counted_write(lua_State* L) {
+  constexpr std::int64_t number_bytes = 24;
+  std::int64_t bytes = 0;
+  for (int i = static_cast<int>(lua_tointeger(L, lua_upvalueindex(2))), n = lua_gettop(L); i <= n; ++i)
+    bytes += lua_type(L, i) == LUA_TSTRING ? static_cast<std::int64_t>(lua_objlen(L, i)) : number_bytes;
+  value_or_raise(L, LuaHost::of(L).options().disk->take(bytes));
+  lua_pushvalue(L, lua_upvalueindex(1));
+  lua_insert(L, 1);
+  lua_call(L, lua_gettop(L) - 1, LUA_MULTRET);
+  return lua_gettop(L);
+}
+
+// Replaces the function `write` of the table on top.
+void count_writes(lua_State* L, int first) {
+  lua_getfield(L, -1, "write");
+  lua_pushinteger(L, first);
+  lua_pushcclosure(L, counted_write, 2);
+  lua_setfield(L, -2, "write");
+}
+
 // A script that got hold of the metatable of files could set its __gc, which runs without hooks.
-void protect_files(lua_State* L) {
+void protect_files(lua_State* L, bool counted) {
   luaL_getmetatable(L, LUA_FILEHANDLE);
   set_field(L, "__metatable", "file");
+  if (counted) {
+    lua_getfield(L, -1, "__index");
+    count_writes(L, 2);
+    lua_getglobal(L, "io");
+    count_writes(L, 1);
+    lua_pop(L, 2);
+  }
   lua_pop(L, 1);
 }
 
@@ -408,7 +437,7 @@ void interpret_tables(lua_State* L) {
 void open_state(lua_State* L, const HostOptions& options) {
   if (options.jit != Jit::always) interpret_tables(L);
   install_errors(L);
-  protect_files(L);
+  protect_files(L, options.disk != nullptr);
   weak_table(L, "k");
   set_registry(L, &key_parents);
   lua_newtable(L);
@@ -453,7 +482,10 @@ void open_state(lua_State* L, const HostOptions& options) {
 }  // namespace
 
 Result<> LuaHost::open_libraries() {
-  return protect(state_->lua(), [this](lua_State* L) { open_state(L, options_); });
+  lua_gc(state_->lua(), LUA_GCSTOP, 0);  // all that is made here stays
+  Result<> opened = protect(state_->lua(), [this](lua_State* L) { open_state(L, options_); });
+  lua_gc(state_->lua(), LUA_GCRESTART, -1);
+  return opened;
 }
 
 Result<std::string> LuaHost::module_source(const std::string& name) {

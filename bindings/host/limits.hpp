@@ -17,7 +17,7 @@ namespace rille::host {
 struct Limits {
   std::int64_t slice_ms = 0;      // Lua of one fiber without waiting
   std::int64_t wall_ms = 0;       // from the start of the run to its end
-  std::int64_t cpu_ms = 0;        // processor time of all Lua of the run, and of its tensors on the CPU
+  std::int64_t cpu_ms = 0;        // processor time of all Lua of the run, its tensors on the CPU, and its kernels
   std::int64_t output_bytes = 0;  // of print
   std::int64_t fibers_max = 0;    // at a time
   // Whether the script's Lua must be interruptible at any instruction, which compiled code is not.
@@ -29,7 +29,7 @@ struct Limits {
 struct Spending {
   std::int64_t wall_due_ns = Watchdog::never;
   std::int64_t lua_ns = 0;
-  std::atomic<std::int64_t> lane_ns{0};  // processor time of tensors, summed over all threads
+  std::atomic<std::int64_t> lane_ns{0};  // processor time of tensors and kernels, summed over all threads
   std::int64_t computed_ns() const { return lua_ns + lane_ns.load(); }
   std::int64_t grace_ns = 0;  // Lua that cleanup after a limit of time has run
   std::int64_t output_bytes = 0;

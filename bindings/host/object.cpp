@@ -21,7 +21,9 @@ struct ClassInfo {
   bool (*field)(lua_State*, std::string_view);
   lua_CFunction element;
   ObjectEncoder encode;
-  std::vector<std::string> names;  // methods and fields, for "did you mean"
+  std::size_t count;
+  const char** texts() { return reinterpret_cast<const char**>(this + 1); }  // they follow in the same userdata
+  std::vector<std::string> names() { return {texts(), texts() + count}; }    // methods and fields
 };
 
 ClassInfo* class_of(lua_State* L, int index) {
@@ -49,8 +51,9 @@ int index_object(lua_State* L) {
   }
   std::string_view key = check_text(L, 2, info->name);
   if (info->field && info->field(L, key)) return 1;
-  std::string near = did_you_mean(key, info->names), list;
-  for (const std::string& n : info->names) list += (list.empty() ? "" : ", ") + n;
+  const std::vector<std::string> names = info->names();
+  std::string near = did_you_mean(key, names), list;
+  for (const std::string& n : names) list += (list.empty() ? "" : ", ") + n;
   raise_invalid(L, fmt::format("{} has no field or method '{}'", info->name, key),
                 near.empty() ? "it has: " + list : fmt::format("did you mean '{}'?", near));
 }
@@ -60,6 +63,14 @@ int newindex_object(lua_State* L) { raise_invalid(L, fmt::format("the fields of 
 int default_tostring(lua_State* L) {
   push(L, type_name(L, 1));
   return 1;
+}
+
+// Pushes the metatable of the class; nil if there is no such class.
+void push_class(lua_State* L, const void* key) {
+  get_registry(L, key);
+  if (!lua_isfunction(L, -1)) return;
+  lua_call(L, 0, 0);
+  get_registry(L, key);
 }
 
 }  // namespace
@@ -76,37 +87,32 @@ std::optional<std::uint64_t> object_number(lua_State* L, int index) {
 
 std::vector<std::string> object_names(lua_State* L, int index) {
   ClassInfo* info = class_of(L, index);
-  return info ? info->names : std::vector<std::string>();
+  return info ? info->names() : std::vector<std::string>();
 }
 
 namespace detail {
 
 void define_class(lua_State* L, const void* key, const ClassSpec& spec, lua_CFunction gc) {
-  lua_newtable(L);
+  lua_createtable(L, 0, static_cast<int>(spec.metamethods.size()) + 8);
   int mt = lua_gettop(L);
-  void* memory = lua_newuserdata(L, sizeof(ClassInfo));
-  auto* info = new (memory) ClassInfo{spec.name, spec.field, spec.element, spec.encode, {}};
-  lua_newtable(L);  // the ClassInfo's metatable, which destroys the ClassInfo
-  lua_pushcfunction(L, [](lua_State* l) -> int {
-    static_cast<ClassInfo*>(lua_touserdata(l, 1))->~ClassInfo();
-    return 0;
-  });
-  lua_setfield(L, -2, "__gc");
-  lua_setmetatable(L, -2);
+  const std::size_t methods = spec.methods.size() + spec.async_methods.size(), names = methods + spec.fields.size();
+  void* memory = lua_newuserdata(L, sizeof(ClassInfo) + names * sizeof(const char*));
+  auto* info = new (memory) ClassInfo{spec.name, spec.field, spec.element, spec.encode, names};
+  const char** name = info->texts();
   lua_pushlightuserdata(L, &class_mark);
   lua_pushvalue(L, -2);
   lua_rawset(L, mt);
-  lua_newtable(L);
+  lua_createtable(L, 0, static_cast<int>(methods));
   for (const Function& m : spec.methods) {
     lua_pushcfunction(L, m.function);
     lua_setfield(L, -2, m.name);
-    info->names.emplace_back(m.name);
+    *name++ = m.name;
   }
   for (const Function& m : spec.async_methods) {
     set_async(L, m.name, m.function);
-    info->names.emplace_back(m.name);
+    *name++ = m.name;
   }
-  for (const char* f : spec.fields) info->names.emplace_back(f);
+  std::copy(spec.fields.begin(), spec.fields.end(), name);
   lua_pushvalue(L, -1);
   lua_setfield(L, mt, "__methods");
   lua_insert(L, -2);  // stack: methods, then ClassInfo
@@ -140,8 +146,13 @@ void define_class(lua_State* L, const void* key, const ClassSpec& spec, lua_CFun
   set_registry(L, key);
 }
 
+void define_later(lua_State* L, const void* key, lua_CFunction define) {
+  lua_pushcfunction(L, define);
+  set_registry(L, key);
+}
+
 void* new_object(lua_State* L, const void* key, std::size_t size) {
-  get_registry(L, key);
+  push_class(L, key);
   if (lua_isnil(L, -1)) raise(L, make_error(ErrorKind::internal, "an object's class is not defined in this state"));
   lua_pop(L, 1);
   auto* header = static_cast<ObjectHeader*>(lua_newuserdata(L, size));
@@ -164,7 +175,7 @@ void* test_object(lua_State* L, int index, const void* key) {
 }
 
 void wrong_object(lua_State* L, int index, const void* key, const char* what) {
-  get_registry(L, key);
+  push_class(L, key);
   lua_getfield(L, -1, "__name");
   std::string wanted = lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : "object";
   lua_pop(L, 2);

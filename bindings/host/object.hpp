@@ -42,6 +42,7 @@ constexpr std::size_t object_offset(std::size_t align) { return (sizeof(ObjectHe
 template <class T>
 inline char class_key = 0;
 void define_class(lua_State* L, const void* key, const ClassSpec& spec, lua_CFunction gc);
+void define_later(lua_State* L, const void* key, lua_CFunction define);
 void* new_object(lua_State* L, const void* key, std::size_t size);  // pushes the new object, without a metatable
 void finish_object(lua_State* L, const void* key);  // sets the metatable of the object on top of the stack
 // null if the value at `index` is not an object of this class
@@ -59,6 +60,12 @@ void define_class(lua_State* L, const ClassSpec& spec) {
     std::launder(reinterpret_cast<T*>(p + detail::object_offset(alignof(T))))->~T();
     return 0;
   });
+}
+
+// For a class with many methods: `define`, which calls define_class<T>, is called when the first object is made.
+template <class T>
+void define_class_later(lua_State* L, lua_CFunction define) {
+  detail::define_later(L, &detail::class_key<T>, define);
 }
 
 template <class T>

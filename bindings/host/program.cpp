@@ -1,5 +1,7 @@
 #include "bindings/host/program.hpp"
 
+#include <algorithm>
+#include <charconv>
 #include <filesystem>
 
 #include "runtime/workflow/engine/run.hpp"
@@ -64,6 +66,20 @@ Result<Grants> settle_grants(engine::RunControl& run, const Grants& given) {
   if (!stored) return all ? Result<Grants>(given) : Result<Grants>(std::move(stored).error());
   RILLE_TRY(const Value value, Value::from_json(*stored));
   return Grants::parse(value);
+}
+
+Result<std::int64_t> settle_spend(engine::RunControl& run, std::int64_t given) {
+  bool unlimited = false;
+  Result<std::string> stored = run.pinned(":spend_micros", [&]() -> Result<std::string> {
+    unlimited = given < 0;
+    if (unlimited) return make_error(ErrorKind::state, "the run has no limit");
+    return std::to_string(given);
+  });
+  if (unlimited) return given;
+  if (!stored) return std::move(stored).error();
+  std::int64_t limit = 0;  // an altered record permits nothing
+  std::from_chars(stored->data(), stored->data() + stored->size(), limit);
+  return std::max<std::int64_t>(limit, 0);
 }
 
 std::function<void()> interrupt_child(std::function<void()> interrupt, engine::RunControl& parent,

@@ -20,6 +20,10 @@ engine::RunLimits shared_limits(const LuaHost& host, engine::RunLimits limits = 
 // grants has no record and gets all of them again on resume.
 Result<Grants> settle_grants(engine::RunControl& run, const Grants& given);
 
+// Returns the spending limit recorded in the run's journal, in millionths of a dollar. If there is none, records
+// `given` and returns it; -1 (no limit) is not recorded.
+Result<std::int64_t> settle_spend(engine::RunControl& run, std::int64_t given);
+
 // Returns an interrupt handler that calls `interrupt` and also cancels the child run, because the parent cannot pass on
 // its cancellation while the child computes.
 std::function<void()> interrupt_child(std::function<void()> interrupt, engine::RunControl& parent,

@@ -72,9 +72,25 @@ void* take_mapped(void* pointer, std::size_t old_size, std::size_t new_size) {
 
 void* LuaState::take(void* pointer, std::size_t old_size, std::size_t new_size) {
   if (allocator_.function) return allocator_.function(allocator_.payload, pointer, old_size, new_size);
+  if (pointer && small_.holds(pointer)) return resize_small(pointer, old_size, new_size);
+  if (!pointer)
+    if (void* block = small_.take(new_size)) return block;
   if (old_size >= mapped_from || new_size >= mapped_from) return take_mapped(pointer, old_size, new_size);
   if (new_size > 0) return std::realloc(pointer, new_size);
   std::free(pointer);
+  return nullptr;
+}
+
+void* LuaState::resize_small(void* pointer, std::size_t old_size, std::size_t new_size) {
+  if (new_size > 0) {
+    if (SmallBlocks::same_size(old_size, new_size)) return pointer;
+    void* p = take(nullptr, 0, new_size);
+    if (!p) return nullptr;
+    std::memcpy(p, pointer, std::min(old_size, new_size));
+    small_.give(pointer, old_size);
+    return p;
+  }
+  small_.give(pointer, old_size);
   return nullptr;
 }
 

@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "bindings/host/lua.hpp"
+#include "bindings/host/small_blocks.hpp"
 #include "runtime/core/base/result.hpp"
 #include "runtime/core/base/use.hpp"
 
@@ -63,9 +64,11 @@ class LuaState {
   LuaState() = default;
   static void* allocate(void* ud, void* pointer, std::size_t old_size, std::size_t new_size);
   void* take(void* pointer, std::size_t old_size, std::size_t new_size);
+  void* resize_small(void* pointer, std::size_t old_size, std::size_t new_size);
   void press();
   lua_State* L_ = nullptr;
   Allocator allocator_;
+  SmallBlocks small_;  // unused with an allocator of the host program
   std::size_t used_ = 0, limit_ = 0, reserve_ = 0;
   bool limit_hit_ = false, pressed_ = false;
   std::shared_ptr<MemoryUse> use_;

@@ -39,7 +39,8 @@ function rille.step(name, options, fn) end
 ---`retry` is given; one more raises `state` with the code `step_poisoned`
 ---@field probe? fun(ctx: Step): string, any for effect "once": called on resume to find out whether an interrupted body
 ---took effect; returns "done" and the result, or "absent"
----@field db? string for effect "tx": the SQLite file, relative to the script's folder
+---@field db? string for effect "tx": the SQLite file, relative to the script's folder. In a run with limits, or without
+---all grants, one in WAL mode must be open nowhere else
 ---@field sim? table for `rille simulate` and `rille plan`: `duration` and `result`, which replace the body there
 
 ---@class Step

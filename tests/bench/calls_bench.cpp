@@ -1,7 +1,8 @@
-// Calls between a host program and scripts beside the plain C API of LuaJIT, in one run: interleaved rounds, the
+// Calls between a host program and scripts beside the plain C API of LuaJIT, in one run: interleaved short rounds, the
 // fastest of each, since other load of the machine only adds. Both interpret: Rille does not compile a user's Lua
 // unless asked to.
 //   ninja -C build/release bench_calls && build/release/tests/bench/bench_calls [PART OF A FIGURE'S NAME]
+// If the compiler finds sol2 (docs/measurements), its calls are measured beside plain LuaJIT, too.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -20,9 +21,14 @@ extern "C" {
 #include <lualib.h>
 }
 
+#if __has_include(<sol/sol.hpp>)
+#define SOL_ALL_SAFETIES_ON 1
+#include <sol/sol.hpp>
+#endif
+
 namespace {
 
-constexpr int rounds = 15;
+constexpr int rounds = 200;
 const char* wanted = "";  // part of the names of the figures to measure
 
 void check(rille_error* error) {
@@ -137,7 +143,7 @@ const char* const source = R"lua(
 local app = ...
 if not app then app = require "app" end
 local add, sum, point, look = app.add, app.sum, app.point, app.look
-local text = ("x"):rep(10 * 1000 * 1000)
+local text
 return {
   add = function(a, b) return a + b end,
   sum = function(t) return t.x + t.y + t.z end,
@@ -147,7 +153,10 @@ return {
   points = function(n) for i = 1, n do point() end end,
   nothings = function(n) for i = 1, n do local t = { x = i, y = 2, z = 3 } end end,
   size = function(b) return #b end,
-  look = function() look(text) end,
+  look = function()
+    text = text or ("x"):rep(10 * 1000 * 1000)
+    look(text)
+  end,
 }
 )lua";
 
@@ -213,7 +222,7 @@ void into_scripts(Ours& ours, Plain& plain) {
   const int g = plain.find("add"), t = plain.find("sum"), q = plain.find("point");
   double all = 0;
   compare(
-      "host -> script, two numbers, one back", 200'000, 0.15,
+      "host -> script, two numbers, one back", 4'000, 0.15,
       [&](int n) {
         for (int i = 0; i < n; ++i) {
           const rille_value arguments[] = {number(i), number(1)};
@@ -233,7 +242,7 @@ void into_scripts(Ours& ours, Plain& plain) {
         }
       });
   compare(
-      "host -> script, a table of three fields in", 100'000, 0.3,
+      "host -> script, a table of three fields in", 4'000, 0.3,
       [&](int n) {
         for (int i = 0; i < n; ++i) {
           const rille_field fields[] = {{"x", 1, number(i)}, {"y", 1, number(2)}, {"z", 1, number(3)}};
@@ -253,7 +262,7 @@ void into_scripts(Ours& ours, Plain& plain) {
         }
       });
   compare(
-      "host -> script, a table of three fields back", 100'000, 0.3,
+      "host -> script, a table of three fields back", 4'000, 0.3,
       [&](int n) {
         for (int i = 0; i < n; ++i) {
           rille_value result;
@@ -283,7 +292,7 @@ void out_of_scripts(Ours& ours, Plain& plain) {
     const auto f = ours.find(name);
     const int g = plain.find(name);
     compare(
-        what, 200'000, goal, [&, f = f](int n) { ours.call(f, n); }, [&, g = g](int n) { plain.call(g, n); });
+        what, 4'000, goal, [&, f = f](int n) { ours.call(f, n); }, [&, g = g](int n) { plain.call(g, n); });
   }
 }
 
@@ -292,7 +301,7 @@ void large_bytes(Ours& ours, Plain& plain) {
   const auto size = ours.find("size"), look_at = ours.find("look");
   const int plain_size = plain.find("size"), plain_look_at = plain.find("look");
   compare(
-      "host -> script, 10 MB (plain: a string, a copy)", 20, 0,
+      "host -> script, 10 MB (plain: a string, a copy)", 2, 0,
       [&](int n) {
         for (int i = 0; i < n; ++i) {
           rille_value v{}, result;
@@ -311,7 +320,7 @@ void large_bytes(Ours& ours, Plain& plain) {
         }
       });
   compare(
-      "script -> host, a string of 10 MB", 1000, 0,
+      "script -> host, a string of 10 MB", 200, 0,
       [&](int n) {
         for (int i = 0; i < n; ++i) check(rille_script_call(ours.rt, look_at, nullptr, 0, nullptr, 0));
       },
@@ -338,7 +347,7 @@ void whole_runs(Ours& ours, const std::string& home) {
     }
   };
   compare(
-      "open run, from its text to its end", 50, 500,
+      "open run, from its text to its end", 3, 500,
       [&](int n) {
         for (int i = 0; i < n; ++i) {
           rille_run* run = nullptr;
@@ -350,7 +359,7 @@ void whole_runs(Ours& ours, const std::string& home) {
       },
       plain);
   compare(
-      "script loaded and freed", 50, 500,
+      "script loaded and freed", 3, 500,
       [&](int n) {
         for (int i = 0; i < n; ++i) {
           rille_script* script = nullptr;
@@ -363,7 +372,7 @@ void whole_runs(Ours& ours, const std::string& home) {
   rille_options_init(&o, sizeof o);
   o.home = home.c_str();
   compare(
-      "runtime created and destroyed", 20, 3000,
+      "runtime created and destroyed", 2, 3000,
       [&](int n) {
         for (int i = 0; i < n; ++i) {
           rille_runtime* rt = nullptr;
@@ -373,6 +382,75 @@ void whole_runs(Ours& ours, const std::string& home) {
       },
       [](int) {});
 }
+
+#if __has_include(<sol/sol.hpp>)
+void beside_sol(Plain& plain) {
+  sol::state lua;
+  lua.open_libraries();
+  luaJIT_setmode(lua, 0, LUAJIT_MODE_ENGINE | LUAJIT_MODE_OFF);
+  sol::table app = lua.create_table();
+  app["add"] = [](double a, double b) { return a + b; };
+  app["sum"] = [](const sol::table& t) { return t.get<double>("x") + t.get<double>("y") + t.get<double>("z"); };
+  app["point"] = [](sol::this_state L) { return sol::state_view(L).create_table_with("x", 1, "y", 2, "z", 3); };
+  const sol::table script = lua.load(source)(app).get<sol::table>();
+  std::printf("\n%-52s %12s %12s %12s\n", "", "sol2", "plain", "difference");
+  double all = 0;
+  auto call_plain = [&](const char* name, auto push, auto pop) {
+    return [&, f = plain.find(name), push, pop](int n) {
+      for (int i = 0; i < n; ++i) {
+        lua_rawgeti(plain.L, LUA_REGISTRYINDEX, f);
+        if (lua_pcall(plain.L, push(i), 1, 0) != 0) std::abort();
+        pop();
+        lua_pop(plain.L, 1);
+      }
+    };
+  };
+  auto top = [&] { all += lua_tonumber(plain.L, -1); };
+  const sol::protected_function f = script["add"], s = script["sum"], p = script["point"];
+  compare(
+      "host -> script, two numbers, one back", 4'000, 0,
+      [&](int n) {
+        for (int i = 0; i < n; ++i) all += f(double(i), 1.0).get<double>();
+      },
+      call_plain(
+          "add", [&](int i) { return lua_pushnumber(plain.L, i), lua_pushnumber(plain.L, 1), 2; }, top));
+  compare(
+      "host -> script, a table of three fields in", 4'000, 0,
+      [&](int n) {
+        for (int i = 0; i < n; ++i) all += s(lua.create_table_with("x", double(i), "y", 2.0, "z", 3.0)).get<double>();
+      },
+      call_plain(
+          "sum", [&](int) { return plain_point(plain.L); }, top));
+  compare(
+      "host -> script, a table of three fields back", 4'000, 0,
+      [&](int n) {
+        for (int i = 0; i < n; ++i) {
+          const sol::table t = p();
+          all += t.get<double>("x") + t.get<double>("y") + t.get<double>("z");
+        }
+      },
+      call_plain(
+          "point", [](int) { return 0; },
+          [&] {
+            for (const char* name : {"x", "y", "z"}) {
+              lua_getfield(plain.L, -1, name);
+              all += lua_tonumber(plain.L, -1);
+              lua_pop(plain.L, 1);
+            }
+          }));
+  for (const auto& [what, name] : {std::pair{"script -> host, two numbers, one back", "adds"},
+                                   {"script -> host, a table of three fields in", "sums"},
+                                   {"script -> host, a table of three fields back", "points"}}) {
+    const sol::protected_function loop = script[name];
+    const int g = plain.find(name);
+    compare(
+        what, 4'000, 0, [&](int n) { (void)loop(double(n)); }, [&, g](int n) { plain.call(g, n); });
+  }
+  if (all < 0) std::abort();
+}
+#else
+void beside_sol(Plain&) {}
+#endif
 
 }  // namespace
 
@@ -389,6 +467,7 @@ int main(int argc, char** argv) {
     out_of_scripts(ours, plain);
     large_bytes(ours, plain);
     whole_runs(ours, home + "/b");
+    beside_sol(plain);
   }
   std::filesystem::remove_all(home);
   return 0;

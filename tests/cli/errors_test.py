@@ -141,7 +141,7 @@ top()"""), 1, r"(?s)bad 3.*:6: in function 'inner'\n.*:7: in the function at lin
     check("an unknown flag of the command", run("ps", "--bogus")[0] == 2)
     code, out = run("offers", "--gpu", "A100")
     check("offers: only this machine was asked", code == 0 and "only this machine is set up" in out, out)
-    expect("a home that is no folder", run("ps", RILLE_HOME="/dev/null"), 1, "make the folder '/dev/null'",
+    expect("a home that is no folder", run("ps", RILLE_HOME="/dev/null"), 1, "make directory '/dev/null'",
            "RILLE_HOME names the folder")
     bare = {name: value for name, value in env.items() if name not in ("HOME", "RILLE_HOME", "XDG_STATE_HOME")}
     done = subprocess.run([rille, "ps"], env=bare, capture_output=True, text=True)

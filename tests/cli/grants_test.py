@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What a run may reach: --grant, the file beside the script, resume, forks, child runs, redirects.
 usage: grants_test.py RILLE"""
-import http.server, json, os, shutil, signal, subprocess, sys, tempfile, threading
+import base64, glob, hashlib, http.server, json, os, shutil, signal, sqlite3, subprocess, sys, tempfile, threading
 
 from tap import check, finish
 
@@ -103,6 +103,33 @@ return rille.step("read", {{ retry = 1 }}, function() return assert(io.open(path
     again = script("again", open(waits).read().split("\n", 1)[1] + "\n-- edited")
     code, out = run("--json", "resume", killed, "--retry-failed", "--with", again)
     check("as has one that goes on with another script", "needs the grant read" in out, out)
+
+    # --- the spending limit of a host program
+    spends = script("spends", 'print("waiting") rille.signal("go")\nrille.budget { limit = 2 }')
+    killed_at("waiting", "run", spends)
+    limited = json.loads(run("ps", "--json")[1])[0]["id"]
+    digest = hashlib.sha256(b"1000000").hexdigest()
+    with sqlite3.connect(root + "/home/journal.db") as db:  # as rille_run_options.spend_micros records it
+        db.execute("insert into blobs(sha256, content) values(?, '1000000')", (digest,))
+        db.execute("insert into sources(run, module, sha256) values(?, ':spend_micros', ?)", (limited, digest))
+    db.close()
+    run("signal", limited, "go")
+    said = result("resume", limited)
+    check("the command keeps the limit that a host program gave the run", "more than the $1.00" in str(said), said)
+
+    # --- token ids, which another script could replace
+    with open(root + "/data/bytes.tiktoken", "w") as f:
+        f.writelines(f"{base64.b64encode(bytes([b])).decode()} {b}\n" for b in range(256))
+    open(root + "/data/words", "w").write("words " * 100)
+    tokens = script("tokens", f"""
+local tokenizer = rille.data.tokenizer("{root}/data/bytes.tiktoken", {{ pattern = "gpt2" }})
+rille.data.tokens("{root}/data/words", {{ tokenizer = tokenizer, batch = 1, context = 5 }})
+return rille.run_id""")
+    of = result("run", "--grant", f"read={root}/data", tokens)
+    check("a script with less than all grants keeps token ids in its own folder",
+          len(glob.glob(f"{root}/home/runs/{of}/tokens/*")) == 1 and not os.path.exists(root + "/home/cache/tokens"), of)
+    of = result("run", tokens)
+    check("another keeps them for all", len(glob.glob(f"{root}/home/cache/tokens/*")) == 1, of)
 
     # --- child runs
     script("child", f"""

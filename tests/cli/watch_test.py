@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """`rille watch` and `rille schedule` with the real command. usage: watch_test.py RILLE"""
-import json, os, random, re, shutil, signal, subprocess, sys, tempfile, time
+import json, os, random, re, shutil, signal, sqlite3, subprocess, sys, tempfile, time
 
 from tap import check, finish
 
@@ -110,6 +110,32 @@ run("schedule", "remove", "again")
 check("and says so", w.returncode == 0 and "cancelled run again-2" in out and "the next one is due" in out, out)
 for r in runs(script=waits, state="running"):
     run("signal", r["id"], "go")
+until("done", lambda: not runs(script=waits, state="running"))
+
+# An altered journal names another process, or a group: in 32 bits 2 ** 32 - N is -N, the group of process N.
+run("schedule", "add", "--overlap", "cancel", "altered", "every 1s", waits)
+w = watch()
+until("running", lambda: runs(script=waits, state="running"))
+w.send_signal(signal.SIGTERM)
+w.communicate(timeout=30)
+altered = runs(script=waits, state="running")[0]["id"]
+for named, program in ((lambda process: process, ["sleep", "1000"]),
+                       (lambda process: 2 ** 32 - process, ["sleep", "1000"]),
+                       (lambda process: process, ["sh", "-c", "read x", "rille"])):
+    bystander = subprocess.Popen(program, stdin=subprocess.PIPE, start_new_session=True)
+    pid = named(bystander.pid)
+    with sqlite3.connect(root + "/home/journal.db") as db:
+        db.execute("update runs set pid = ? where id = ?", (pid, altered))
+    db.close()
+    said = until("due", lambda: [out for out in [run("watch", "--once")[1]] if f"run {altered}" in out])
+    check(f"process {pid} ({program[0]}) is not one of Rille's and gets no signal", said and
+          "not the `rille` command" in said[0] and "cancelled" not in said[0] and bystander.poll() is None, said)
+    code, out = run("cancel", altered)
+    check("neither by rille cancel", code == 1 and "not the `rille` command" in out and bystander.poll() is None, out)
+    bystander.kill()
+    bystander.wait()
+run("schedule", "remove", "altered")
+run("signal", altered, "go")
 until("done", lambda: not runs(script=waits, state="running"))
 
 # Killed again and again, it starts each tick once.

@@ -330,6 +330,27 @@ static void test_grants(rille_runtime* rt) {
   fails(rt, endless, RILLE_TIMEOUT);
   rille_run_free(endless);
   options.wall_ms = 0;
+  /* the compiler's processor time and the compiled kernel count as the run's */
+  options.cpu_ms = 500;
+  rille_run* compiling = prepare(
+      rt,
+      "require('rille').device('cpu'):kernel([["
+      "constexpr unsigned long f(unsigned long n) { unsigned long s = 0; for (; n; --n) s = s * 31 + n; return s; }"
+      "template <int N> struct S { static constexpr unsigned long v = f(200000 + N) + S<N - 1>::v; };"
+      "template <> struct S<0> { static constexpr unsigned long v = 0; };"
+      "__global__ void k(unsigned long long* x) { x[0] = S<800>::v; }]])",
+      &options);
+  ok(rille_run_start(compiling));
+  fails(rt, compiling, RILLE_TIMEOUT);
+  CHECK(strcmp(rille_error_code(rille_run_error(compiling)), "cpu_ms") == 0);
+  rille_run_free(compiling);
+  options.cpu_ms = 0, options.disk_bytes = 2000;
+  rille_run* kept = prepare(rt, "require('rille').device('cpu'):kernel('__global__ void kept(float* x) {}')", &options);
+  ok(rille_run_start(kept));
+  fails(rt, kept, RILLE_QUOTA);
+  CHECK(strcmp(rille_error_code(rille_run_error(kept)), "disk_bytes") == 0);
+  rille_run_free(kept);
+  options.disk_bytes = 0;
   denied(rt, &options,
          "require('rille').device('cpu'):kernel('__global__ void k(float* x) {}', { options = { '-wrapper' } })");
 }
@@ -429,17 +450,11 @@ static void test_resume(const char* folder) {
   rille_destroy(rt);
 }
 
-/* Starts a run that stops in app.forever, resumes it in a new runtime, and gives the run, which then reads /dev/null.
- */
-static rille_run* interrupted(rille_runtime** rt, const char* folder, const char* began, const char* resumed) {
-  static const char source[] =
-      "require('app').forever() return require('rille').step('read', { retry = 1 }, function() "
-      "return io.open('/dev/null') ~= nil end)";
-  rille_run_options options;
-  rille_run_options_init(&options, sizeof options);
-  options.grants = began;
+/* Starts a run that stops in app.forever, resumes it in a new runtime, and gives the run, which then goes on. */
+static rille_run* interrupted(rille_runtime** rt, const char* folder, const char* source,
+                              const rille_run_options* began, const rille_run_options* resumed) {
   *rt = create(folder, "granted");
-  rille_run* run = prepare(*rt, source, &options);
+  rille_run* run = prepare(*rt, source, began);
   char id[128];
   snprintf(id, sizeof id, "%s", rille_run_id(run));
   ok(rille_run_start(run));
@@ -448,8 +463,7 @@ static rille_run* interrupted(rille_runtime** rt, const char* folder, const char
   rille_completion_reject(kept, NULL);
   kept = NULL;
   *rt = create(folder, "granted");
-  options.grants = resumed;
-  ok(rille_run_resume(*rt, id, &options, &run));
+  ok(rille_run_resume(*rt, id, resumed, &run));
   ok(rille_run_start(run));
   while (!kept) ok(rille_turn(*rt, 1, NULL));
   rille_completion_resolve(kept, NULL, 0);
@@ -459,6 +473,9 @@ static rille_run* interrupted(rille_runtime** rt, const char* folder, const char
 }
 
 static void test_grants_resumed(const char* folder) {
+  static const char source[] =
+      "require('app').forever() return require('rille').step('read', { retry = 1 }, function() "
+      "return io.open('/dev/null') ~= nil end)";
   static const struct {
     const char *began, *resumed;
     int reads;
@@ -467,10 +484,56 @@ static void test_grants_resumed(const char* folder) {
                {NULL, "{\"read\": [\"/dev\"]}", 1},
                {"{\"read\": [\"/dev\"]}", "{}", 0}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
+    rille_run_options began, resumed;
+    rille_run_options_init(&began, sizeof began);
+    rille_run_options_init(&resumed, sizeof resumed);
+    began.grants = cases[i].began, resumed.grants = cases[i].resumed;
     rille_runtime* rt = NULL;
-    rille_run* run = interrupted(&rt, folder, cases[i].began, cases[i].resumed);
+    rille_run* run = interrupted(&rt, folder, source, &began, &resumed);
     if (cases[i].reads) CHECK(rille_run_state(run) == RILLE_RUN_DONE && !strcmp(rille_run_result(run, NULL), "true"));
     else CHECK(rille_run_error(run) && rille_error_kind(rille_run_error(run)) == RILLE_DENIED);
+    ok(rille_shutdown(rt, 1000));
+    rille_destroy(rt);
+  }
+}
+
+/* A resumed run may spend what the host says, else what it began with, else what a new run may. */
+static void test_spend_resumed(const char* folder) {
+  static const char rents[] = "{\"providers\": [\"local\"], \"process\": true}", all[] = "{\"all\": true}";
+  static const int64_t unset = RILLE_AS_GRANTED, unlimited = -1;
+  static const struct {
+    const char *began, *resumed; /* grants */
+    int64_t first, then;         /* spend_micros */
+    int budget;                  /* that the script has set by then */
+    const char* limit;           /* below the two dollars of the script; NULL: none */
+  } cases[] = {{rents, NULL, unlimited, unset, 0, "$0.00"}, {rents, rents, unlimited, unset, 0, "$0.00"},
+               {all, rents, unset, unset, 0, "$0.00"},      {NULL, rents, unset, unset, 0, "$0.00"},
+               {rents, NULL, unlimited, unset, 1, "$1.00"}, {rents, NULL, 1000000, unset, 1, "$1.00"},
+               {rents, all, 1000000, unset, 0, "$1.00"},    {rents, NULL, 3000000, unset, 1, NULL},
+               {rents, NULL, unlimited, unset, 3, NULL},    {rents, NULL, unlimited, unlimited, 0, NULL},
+               {rents, NULL, unset, 3000000, 0, NULL},      {all, all, unset, unset, 1, NULL},
+               {NULL, NULL, unset, unset, 0, NULL}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
+    char source[400], words[100];
+    const char* higher =
+        "rille.budget { limit = 9 } rille.step('s', function() end)"; /* no reason to fail the replay */
+    snprintf(source, sizeof source,
+             "local rille, budget = require('rille'), %d if budget > 0 then %s rille.budget { limit = budget } end "
+             "require('app').forever() rille.budget { limit = 2 }",
+             cases[i].budget, cases[i].first == unlimited ? higher : "");
+    rille_run_options began, resumed;
+    rille_run_options_init(&began, sizeof began);
+    rille_run_options_init(&resumed, sizeof resumed);
+    began.grants = cases[i].began, resumed.grants = cases[i].resumed;
+    began.spend_micros = cases[i].first, resumed.spend_micros = cases[i].then;
+    rille_runtime* rt = NULL;
+    rille_run* run = interrupted(&rt, folder, source, &began, &resumed);
+    if (cases[i].limit) {
+      snprintf(words, sizeof words, "more than the %s that the host program allows", cases[i].limit);
+      CHECK(strstr(rille_error_message(fails(rt, run, RILLE_BUDGET)), words));
+    } else {
+      CHECK(rille_run_state(run) == RILLE_RUN_DONE);
+    }
     ok(rille_shutdown(rt, 1000));
     rille_destroy(rt);
   }
@@ -521,6 +584,7 @@ int main(void) {
   test_misuse(a);
   test_resume(folder);
   test_grants_resumed(folder);
+  test_spend_resumed(folder);
   ok(rille_shutdown(a, 5000));
   rille_run* late = NULL;
   refused(rille_run_from_source(a, "x.lua", "", 0, NULL, &late), RILLE_STATE, "shut down");

@@ -333,6 +333,68 @@ static int try_for(rille_runtime* rt, const char* name, const char* source, cons
 }
 
 #define try_script(rt, name, source, options, kind) try_for(rt, name, source, options, kind, NULL)
+static int disk_limits(rille_runtime* rt) {
+  int bad = 0;
+  rille_run_options o;
+  rille_run_options_init(&o, sizeof o);
+  o.disk_bytes = 1000;
+  bad +=
+      try_script(rt, "disk_bytes", RILLE "for i = 1, 20 do rille.step('s', function() return ('x'):rep(100) end) end",
+                 &o, RILLE_QUOTA);
+  bad += try_script(rt, "disk_bytes of errors",
+                    RILLE
+                    "local e for i = 1, 20 do e = select(2, pcall(rille.step, 's', function() error(('x'):rep(99), 0) "
+                    "end)) end error(e)",
+                    &o, RILLE_QUOTA);
+  o.grants = "{\"write\": [\"rille.home\"]}";
+  bad += try_script(rt, "disk_bytes of a file",
+                    TENSORS "rille.data.save_tensors(rille.home .. '/hostile.safetensors', { x = d:zeros{ 1000 } })",
+                    &o, RILLE_QUOTA);
+  const char* const writes[] = {
+      "local f = io.open(rille.home .. '/hostile.txt', 'w') for i = 1, 20 do f:write(('x'):rep(100)) end",
+      "io.output(rille.home .. '/hostile.txt') for i = 1, 20 do io.write(('x'):rep(100), 7) end"};
+  for (int i = 0; i < 2; ++i) {
+    char source[400];
+    snprintf(source, sizeof source, RILLE "rille.step('w', { retry = 1 }, function() %s end)", writes[i]);
+    bad += try_script(rt, "disk_bytes of io", source, &o, RILLE_QUOTA);
+  }
+  bad += try_script(
+      rt, "disk_bytes of a file's metadata",
+      TENSORS
+      "rille.data.save_tensors(rille.home .. '/hostile.safetensors', { x = d:zeros{ 1 } }, { metadata = { a = "
+      "('x'):rep(2000) } })",
+      &o, RILLE_QUOTA);
+  o.grants = "{\"read\": [\"rille.home\"], \"write\": [\"rille.home\"]}", o.disk_bytes = 100000;
+  bad += try_script(rt, "disk_bytes of SQL",
+                    RILLE
+                    "rille.step('s', { effect = 'tx', db = rille.home .. '/hostile.db', retry = 1 }, function(_, ctx) "
+                    "ctx.db:exec 'CREATE TABLE IF NOT EXISTS t(v)' "
+                    "for i = 1, 200 do ctx.db:exec 'INSERT INTO t VALUES(randomblob(1000))' end end)",
+                    &o, RILLE_QUOTA);
+  bad += try_script(
+      rt, "disk_bytes of SQL that was refused",
+      RILLE
+      "pcall(rille.step, 's', { effect = 'tx', db = rille.home .. '/hostile.db', retry = 1 }, function(_, ctx) "
+      "ctx.db:exec 'CREATE TABLE IF NOT EXISTS t(v)' "
+      "for i = 1, 200 do ctx.db:exec 'INSERT INTO t VALUES(randomblob(1000))' end end) "
+      "rille.step('s', function() end)",
+      &o, RILLE_QUOTA);
+  bad += try_script(rt, "disk_bytes of retries",
+                    RILLE
+                    "rille.step('s', { retry = { attempts = 300, initial = '1ms', cap = '1ms' } }, function() "
+                    "rille.error { kind = 'network', message = ('x'):rep(2000), retryable = true } end)",
+                    &o, RILLE_QUOTA);
+  o.disk_bytes = 10000;
+  bad += try_script(rt, "disk_bytes of cleanup",
+                    RILLE
+                    "rille.defer(function() while true do pcall(rille.step, ('s'):rep(1000), function() end) end end) "
+                    "rille.step('s', function() return ('x'):rep(20000) end)",
+                    &o, RILLE_QUOTA);
+  o.disk_bytes = 1000;
+  bad += try_script(rt, "disk_bytes, less", RILLE "rille.step('s', function() return ('x'):rep(100) end)", &o, NONE);
+  return bad;
+}
+
 static int more_limits(rille_runtime* rt) {
   int bad = 0;
   rille_run_options o;
@@ -355,21 +417,6 @@ static int more_limits(rille_runtime* rt) {
   bad += try_script(rt, "cpu_ms of tensors", PRODUCTS "x:item()", &o, RILLE_TIMEOUT);
   bad += try_script(rt, "cpu_ms of tensors, waiting", PRODUCTS "x:detach() rille.device('cpu'):synchronize()", &o,
                     RILLE_TIMEOUT);
-  rille_run_options_init(&o, sizeof o);
-  o.disk_bytes = 1000;
-  bad +=
-      try_script(rt, "disk_bytes", RILLE "for i = 1, 20 do rille.step('s', function() return ('x'):rep(100) end) end",
-                 &o, RILLE_QUOTA);
-  bad += try_script(rt, "disk_bytes of errors",
-                    RILLE
-                    "local e for i = 1, 20 do e = select(2, pcall(rille.step, 's', function() error(('x'):rep(99), 0) "
-                    "end)) end error(e)",
-                    &o, RILLE_QUOTA);
-  o.grants = "{\"write\": [\"/tmp\"]}";
-  bad += try_script(rt, "disk_bytes of a file",
-                    TENSORS "rille.data.save_tensors('/tmp/hostile.safetensors', { x = d:zeros{ 1000 } })", &o,
-                    RILLE_QUOTA);
-  bad += try_script(rt, "disk_bytes, less", RILLE "rille.step('s', function() return ('x'):rep(100) end)", &o, NONE);
   rille_run_options_init(&o, sizeof o);
   o.memory_bytes = 64 << 20;
   bad += try_script(rt, "memory of results", "return { ('x'):rep(2e7), ('y'):rep(2e7) }", &o, RILLE_MEMORY);
@@ -526,6 +573,7 @@ int main(int argc, char** argv) {
     bad += after_fork(folder);
 #endif
     bad += more_limits(rt);
+    bad += disk_limits(rt);
     bad += arguments(rt);
     bad += kept(rt);
     bad += ends_with_products(folder);

@@ -1,4 +1,5 @@
-"""The Python package: its wheel in a fresh environment, runs, functions, coroutines, arrays without a copy, interrupts.
+"""The Python package: its wheel in a fresh environment, runs, functions, coroutines, arrays without a copy, interrupts,
+ends in any order.
 usage: python_test.py LIBRARY        (the Python that runs this has setuptools and NumPy)"""
 import os, subprocess, sys, sysconfig, tempfile
 
@@ -30,7 +31,8 @@ def main():
         python = fresh(work, sys.argv[1])
         env = {k: v for k, v in os.environ.items() if k != "RILLE_LIBRARY"}
         env.update(PYTHONPATH=sysconfig.get_path("purelib"), RILLE_HOME=work + "/home")
-        for program in (os.path.join(here, "python_host.py"), os.path.join(source, "examples", "asyncio_host.py")):
+        for program in (os.path.join(here, "python_host.py"), os.path.join(here, "python_ends.py"),
+                        os.path.join(source, "examples", "asyncio_host.py")):
             done = subprocess.run([python, "-B", program], env=env, cwd=work)
             if done.returncode:
                 sys.exit(f"{program} ended with {done.returncode}")

@@ -1,4 +1,7 @@
 /* Scripts that stay loaded, checked: their state, errors, calls that wait, limits of each call, interrupts, misuse. */
+#define _GNU_SOURCE
+#include <pthread.h>
+
 #include "values.h"
 
 static void test_state(void) {
@@ -360,6 +363,54 @@ static void test_misuse(void) {
   rille_script_free(shared_script);
 }
 
+static struct {
+  rille_script* script;
+  rille_run* run;
+  rille_script_function dropped;
+} elsewhere;
+
+static void* free_elsewhere(void* unused) {
+  rille_script_function_drop(runtime, elsewhere.dropped);
+  rille_run_free(elsewhere.run);
+  rille_script_free(elsewhere.script);
+  return unused;
+}
+
+/* What another thread frees is freed in the next turn. */
+static void test_free_elsewhere(void) {
+  rille_script* stays = load("return { f = function() return 1 end }", NULL);
+  elsewhere.script = load("return function() return 2 end", NULL);
+  elsewhere.dropped = find(stays, "f");
+  const rille_script_function other = find(elsewhere.script, "");
+  ok(rille_run_from_source(runtime, "run.lua", "return 1", 8, NULL, &elsewhere.run));
+  pthread_t thread;
+  CHECK(pthread_create(&thread, NULL, free_elsewhere, NULL) == 0);
+  pthread_join(thread, NULL);
+  rille_value r;
+  ok(rille_script_call(runtime, other, NULL, 0, &r, 1));
+  CHECK(is_number(&r, 2));
+  ok(rille_turn(runtime, 10, NULL));
+  refused(rille_script_call(runtime, other, NULL, 0, &r, 1), RILLE_STATE, "has been freed");
+  refused(rille_script_function_hold(runtime, elsewhere.dropped), RILLE_STATE, "no longer valid");
+  rille_script_free(stays);
+}
+
+/* A script that rille_shutdown has ended in the middle of a call keeps its handle. */
+static void test_after_shutdown(void) {
+  rille_script* s =
+      load(APP "return function() rille.defer(function() rille.sleep('1h') end) rille.sleep('1h') end", NULL);
+  const rille_script_function endless = find(s, "");
+  ok(rille_script_begin(runtime, endless, NULL, 0, NULL, NULL, NULL));
+  ok(rille_turn(runtime, 10, NULL));
+  rille_error* error = rille_shutdown(runtime, 0);
+  CHECK(error && rille_error_kind(error) == RILLE_TIMEOUT);
+  rille_error_free(error);
+  rille_script_function none = 1;
+  refused(rille_script_find(s, "", &none), RILLE_STATE, "rille_shutdown");
+  refused(rille_script_call(runtime, endless, NULL, 0, NULL, 0), RILLE_STATE, "has been freed");
+  rille_script_free(s);
+}
+
 int main(void) {
   runtime = create("scripts");
   test_state();
@@ -370,7 +421,14 @@ int main(void) {
   test_tensors();
   test_interrupt();
   test_misuse();
-  ok(rille_shutdown(runtime, 5000));
+  test_free_elsewhere();
+  elsewhere.script = load("return function() end", NULL);
+  test_after_shutdown();
+  elsewhere.dropped = 0;
+  ok(rille_run_from_source(runtime, "left.lua", "return 1", 8, NULL, &elsewhere.run));
+  pthread_t thread; /* the runtime ends before its next turn */
+  CHECK(pthread_create(&thread, NULL, free_elsewhere, NULL) == 0);
+  pthread_join(thread, NULL);
   rille_destroy(runtime);
   printf("scripts, calls and limits: as rille.h says\n");
   return 0;

@@ -46,6 +46,40 @@ static void test_kinds(void) {
   rille_script_free(s);
 }
 
+/* Tables of a few scalar fields are lent in another way than all others. */
+static void test_records(void) {
+  rille_script* s = load(APP
+                         "local M = {} "
+                         "function M.fields(n, last) "
+                         "  local t = {} for i = 1, n do t['f' .. i] = i end t.last = last return t end "
+                         "function M.echo(n, last) return app.echo(M.fields(n, last)) end "
+                         "return M",
+                         NULL);
+  rille_value r, arguments[2];
+  const int counts[] = {0, 1, 3, 15, 16, 17, 40};
+  const char* const ways[] = {"fields", "echo"};
+  for (int way = 0; way < 2; ++way) {
+    const rille_script_function f = find(s, ways[way]);
+    for (int i = 0; i < 7; ++i) {
+      arguments[0] = number(counts[i]), arguments[1] = (rille_value){RILLE_VALUE_NIL, {0}};
+      ok(rille_script_call(runtime, f, arguments, 2, &r, 1));
+      CHECK(r.as.table->item_count == 0 && (int)r.as.table->field_count == counts[i]);
+      for (int n = 1; n <= counts[i]; ++n) {
+        char name[8];
+        snprintf(name, sizeof name, "f%d", n);
+        CHECK(is_number(get(&r, name), n));
+      }
+    }
+    arguments[0] = number(2), arguments[1] = text("end");
+    ok(rille_script_call(runtime, f, arguments, 2, &r, 1));
+    CHECK(r.as.table->field_count == 3 && is_text(get(&r, "last"), "end") && is_number(get(&r, "f2"), 2));
+    arguments[1] = (rille_value){RILLE_VALUE_BOOL, {0}};
+    ok(rille_script_call(runtime, f, arguments, 2, &r, 1));
+    CHECK(get(&r, "last")->kind == RILLE_VALUE_BOOL && !get(&r, "last")->as.boolean);
+  }
+  rille_script_free(s);
+}
+
 static void test_refused_values(void) {
   rille_script* s =
       load(APP
@@ -385,6 +419,7 @@ static void test_end(const char* name) {
 int main(void) {
   runtime = create("values");
   test_kinds();
+  test_records();
   test_refused_values();
   test_functions();
   test_buffers();

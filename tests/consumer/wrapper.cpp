@@ -1,10 +1,13 @@
 // rille.hpp, checked: values both ways, errors and their fields, memory shared and released once, calls at once and in
-// fibers, host functions that answer later from another thread, owners that end in any order.
+// fibers, host functions that answer later from another thread, owners that end in any order and on any thread, and
+// options of refused scripts, which are freed.
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <rille.hpp>
 #include <stdexcept>
 #include <thread>
+#include <vector>
 
 #define CHECK(x) ((x) ? (void)0 : (std::fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #x), std::exit(1)))
 
@@ -118,6 +121,95 @@ void check_memory(rille::Runtime& runtime, int& released) {
   CHECK(refused([&] { runtime.tensor(numbers, "f33", {4}); }).kind() == RILLE_INVALID);
 }
 
+// Options with a callback; `left` tells whether they are kept.
+rille::RunOptions noted(std::weak_ptr<int>& left) {
+  const auto note = std::make_shared<int>(0);
+  left = note;
+  rille::RunOptions options;
+  options.print = [note](std::string_view) { ++*note; };
+  return options;
+}
+
+void check_refused() {
+  rille::Options one_run;
+  one_run.runs_max = 1;
+  rille::Runtime runtime(one_run);
+  std::weak_ptr<int> left;
+  refused([&] { runtime.run("bad", "return {", noted(left)); });
+  CHECK(left.expired());
+  refused([&] { runtime.run_file("/dev/null/none", noted(left)); });
+  CHECK(left.expired());
+  refused([&] { runtime.resume("none", noted(left)); });
+  CHECK(left.expired());
+  for (const char* text : {"return {", "error('no')", "print('x') require('none')"}) {
+    refused([&] { runtime.script("bad", text, noted(left)); });
+    CHECK(left.expired());
+  }
+  refused([&] {
+    rille::RunOptions options = noted(left);
+    options.raw.grants = "{\"raed\": true}";
+    runtime.run("grants", "return 1", std::move(options));
+  });
+  CHECK(left.expired());
+
+  const auto note = std::make_shared<int>(0);
+  const auto add = [&](const char* module) {
+    runtime.register_module(module, {{"f", RILLE_PURE, [note](rille::Call&) -> rille::Value { return ++*note; }}});
+  };
+  add("app");
+  CHECK(refused([&] { add("app"); }).kind() == RILLE_STATE && refused([&] { add("no name"); }).kind() == RILLE_INVALID);
+  CHECK(note.use_count() == 2);
+
+  rille::Run first = runtime.run("first", "require('rille').sleep('1h')");
+  first.start();
+  {
+    rille::Run second = runtime.run("second", "return require('app').f()", noted(left));
+    CHECK(refused([&] { second.start(); }).kind() == RILLE_STATE && !left.expired());
+    first.cancel();
+    first.wait();
+    CHECK(second.to_end() == "1");  // a run that could not start may start later
+  }
+  { const rille::Run never = runtime.run("never", "return 1", noted(left)); }
+  runtime.run("next", "return 1").to_end();
+  CHECK(left.expired());
+}
+
+// A runtime has at most 1000 scripts: one more is refused if those dropped on other threads are not freed.
+void check_drops() {
+  rille::Runtime runtime;
+  std::weak_ptr<int> left;
+  for (int round = 0; round < 4; ++round) {
+    std::vector<rille::Function> functions;
+    std::vector<rille::Run> runs;
+    for (int i = 0; i < 300; ++i) functions.push_back(runtime.script("s", "return function() return 1 end").find(""));
+    runs.push_back(runtime.run("ended", "return 1"));
+    runs.back().to_end();
+    runs.push_back(runtime.run("active", "require('rille').sleep('1ms')", noted(left)));
+    runs.back().start();
+    std::thread([f = std::move(functions), r = std::move(runs)]() mutable { f.clear(), r.clear(); }).join();
+    while (runtime.turn()) {}
+  }
+  CHECK(runtime.script("last", "return function() return 7 end").find("")().number() == 7);
+  runtime.run("next", "return 1").to_end();
+  CHECK(left.expired());
+  std::vector<rille::Function> functions{runtime.script("late", "return function() end").find("")};
+  std::thread([f = std::move(functions)]() mutable { f.clear(); }).join();  // the runtime ends before its next turn
+}
+
+// What shutdown ended in the middle can still be freed, and is refused.
+void check_after_shutdown() {
+  rille::Runtime runtime;
+  const char* text =
+      "local rille = require 'rille' "
+      "return function() rille.defer(function() rille.sleep('1h') end) rille.sleep('1h') end";
+  rille::Script script = runtime.script("endless", text);
+  rille::Function endless = script.find("");
+  rille::check(rille_script_begin(runtime.get(), endless.get(), nullptr, 0, nullptr, nullptr, nullptr));
+  runtime.turn();
+  CHECK(refused([&] { runtime.shutdown(0); }).kind() == RILLE_TIMEOUT);
+  CHECK(refused([&] { endless(); }).kind() == RILLE_STATE && refused([&] { script.find(""); }).kind() == RILLE_STATE);
+}
+
 }  // namespace
 
 int main() {
@@ -133,5 +225,8 @@ int main() {
     runtime.shutdown(5000);
   }
   CHECK(released == 2);
+  check_refused();
+  check_drops();
+  check_after_shutdown();
   std::puts("rille.hpp does what it says");
 }

@@ -68,6 +68,11 @@ def of_ssh(place):
 
     mistake("a host with an unknown key", offers(at(known(""))), "config", "does not know the key", good["address"],
             "compare its fingerprint")
+    Path(root, "relaxed").write_text("Host *\n  StrictHostKeyChecking no\n")
+    mistake("also where ssh's configuration takes every key", offers(at([*known(""), "-F", root + "/relaxed"])),
+            "config", "does not know the key")
+    mistake("or the options do", offers(at([*known(""), "-o", "StrictHostKeyChecking=no"])), "config",
+            "does not know the key")
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", root + "/other"], check=True)
     other = " ".join(Path(root, "other.pub").read_text().split()[:2])
     mistake("a host whose key has changed", offers(at(known(f"[127.0.0.1]:{host.port} {other}\n"))), "config",

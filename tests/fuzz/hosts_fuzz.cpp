@@ -68,7 +68,9 @@ void check_ssh(const std::string& text, bool machines) {
     const Result<std::vector<Machine>> read = read_ssh_machines(host, text);
     if (read)
       for (const Machine& m : *read)
-        fuzz_check(m.created_wall_us >= 0 && m.expires_wall_us >= 0 && m.notice_wall_us >= 0, "an instant is one");
+        fuzz_check(
+            m.created_wall_us >= 0 && m.expires_wall_us >= 0 && m.notice_wall_us >= 0 && m.id.starts_with("gpu1/"),
+            "an instant is one, and the machine is of this host");
     return;
   }
   const SshProbe probe = read_ssh_probe(text);

@@ -19,9 +19,9 @@ constexpr std::int64_t size_bytes_max = 1 << 20;
 constexpr const char* content = "0123456789 the content of the file\n";
 constexpr std::size_t part_bytes = 10;
 
-struct Room {
+struct Scratch {
   const std::string path = sessions::folder_for("rille-web-fuzz");
-  ~Room() { std::filesystem::remove_all(path); }
+  ~Scratch() { std::filesystem::remove_all(path); }
 };
 
 class Web {
@@ -66,8 +66,8 @@ std::string answer(const std::string& status, const std::string& headers, const 
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;
-  static const Room room;
-  const std::string& folder = room.path;
+  static const Scratch scratch;
+  const std::string& folder = scratch.path;
   static std::unique_ptr<Web> web;
   static int used = 0;
   if (used++ % inputs_per_server == 0) web = std::make_unique<Web>();

@@ -82,10 +82,16 @@ store::TensorSource source_of(const Snapshot::Entry& e) {
   return source;
 }
 
-std::int64_t size_of(const std::vector<Snapshot::Entry>& entries) {
-  std::int64_t bytes = 0;
-  for (const auto& e : entries) bytes += static_cast<std::int64_t>(e.data.bytes.size());
-  return bytes;
+// Counts the files that are about to be written: the tensors, their rows in the header, and what else is kept as JSON.
+Result<> count_files(lua_State* L, const std::vector<Snapshot::Entry>& entries,
+                     std::initializer_list<const Value*> others) {
+  constexpr std::size_t header_row_bytes = 100;
+  const auto& disk = LuaHost::of(L).options().disk;
+  if (!disk) return {};
+  std::size_t bytes = 0;
+  for (const auto& e : entries) bytes += e.data.bytes.size() + e.name.size() + header_row_bytes;
+  for (const Value* other : others) bytes += other->to_json().size();
+  return disk->take(static_cast<std::int64_t>(bytes));
 }
 
 struct Plan {
@@ -159,7 +165,7 @@ Result<int> write(lua_State* L) {
   plan.manifest.cursor = options["cursor"];
   plan.manifest.rng = options["rng"];
   plan.manifest.metadata = options["metadata"];
-  if (const auto& disk = host.options().disk) RILLE_CHECK(disk->take(size_of(*s.entries)));
+  RILLE_CHECK(count_files(L, *s.entries, {&plan.manifest.cursor, &plan.manifest.rng, &plan.manifest.metadata}));
   auto state = std::make_shared<WriteState>();
   host.loop().spawn(drive_write(host.loop(), std::move(plan), s.entries, state));
   push_object(L, Write{state});
@@ -267,8 +273,8 @@ Result<int> save(lua_State* L) {
   Snapshot& s = check_object<Snapshot>(L, 1, "snapshot");
   RILLE_TRY(std::string path, LuaHost::of(L).grants().write(std::string(check_text(L, 2, "the file"))));
   store::StringMap metadata;
-  if (const auto& disk = LuaHost::of(L).options().disk) RILLE_CHECK(disk->take(size_of(*s.entries)));
   RILLE_TRY(Value given, to_value(L, 3, "metadata"));
+  RILLE_CHECK(count_files(L, *s.entries, {&given}));
   if (const Value::Object* fields = given.as_object())
     for (const auto& [key, value] : *fields) {
       if (!value.as_string())

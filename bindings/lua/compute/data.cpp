@@ -96,9 +96,24 @@ struct JobLimits {
   std::shared_ptr<DiskUse> disk;
 };
 
+// The folder of token files made from the text at `path`. One for all runs; but a run that is not trusted could put
+// wrong ids there for others, by changing the text while it is read, so such a run has its own.
+Result<std::string> tokens_folder(LuaHost& host, const std::string& path) {
+  if (!host.has_run() || (!host.options().under_limits && host.grants().is_everything())) {
+    const std::string home = default_home();
+    return home.empty() ? path + ".tokens" : home + "/cache/tokens";
+  }
+  engine::RunControl& run = host.control();
+  std::string folder = run.home();
+  if (run.mode() != engine::Mode::durable || folder == engine::in_memory_home)
+    return make_error(ErrorKind::state, "a text's tokens are kept in the run's folder, and this run has none",
+                      "write them in another run, and open that file with rille.data.tokens");
+  return folder + "/tokens";
+}
+
 Async<std::string> tokenize_on_thread(Loop& loop, std::string path, std::string tokenizer, std::string pattern,
-                                      JobLimits limits) {
-  std::function<Result<std::string>()> job = [path = std::move(path), tokenizer, pattern,
+                                      std::string folder, JobLimits limits) {
+  std::function<Result<std::string>()> job = [path = std::move(path), tokenizer, pattern, folder = std::move(folder),
                                               limits = std::move(limits)]() -> Result<std::string> {
     struct Ended {};
     std::vector<MemoryHeld> held;
@@ -111,10 +126,8 @@ Async<std::string> tokenize_on_thread(Loop& loop, std::string path, std::string 
       return success();
     };
     const data::Room disk = [&](std::int64_t bytes) { return limits.disk ? limits.disk->take(bytes) : success(); };
-    const std::string home = default_home();
     try {
-      return data::tokenize(path, tokenizer, pattern, home.empty() ? path + ".tokens" : home + "/cache/tokens",
-                            {look, room, [&] { held.clear(); }}, disk);
+      return data::tokenize(path, tokenizer, pattern, folder, {look, room, [&] { held.clear(); }}, disk);
     } catch (const Ended&) { return *limits.work->why(); }
   };
   co_return co_await thread_job(loop, std::move(job));
@@ -125,11 +138,12 @@ Result<int> tokenize(lua_State* L) {
   RILLE_TRY(std::string path, may_read(L, check_text(L, 1, "path"), Grants::Names::tree));
   RILLE_TRY(std::string tokenizer, may_read(L, check_text(L, 2, "tokenizer"), Grants::Names::tree));
   std::string pattern(check_text(L, 3, "pattern"));
-  const LuaHost& host = LuaHost::of(L);
+  LuaHost& host = LuaHost::of(L);
+  RILLE_TRY(std::string folder, tokens_folder(host, path));
   JobLimits limits{host.work(), host.work() ? host.work()->ends() : 0, host.options().memory, host.options().disk};
   return await(L,
-               tokenize_on_thread(LuaHost::of(L).loop(), std::move(path), std::move(tokenizer), std::move(pattern),
-                                  std::move(limits)),
+               tokenize_on_thread(host.loop(), std::move(path), std::move(tokenizer), std::move(pattern),
+                                  std::move(folder), std::move(limits)),
                [](lua_State* l, std::string made) {
                  push_made(l);
                  push(l, made);

@@ -251,26 +251,20 @@ void define_device(lua_State* L) {
                             {"limit_memory", bind<limit_memory>},
                             {"release_cache", bind<release_cache>},
                             {"reset_peak", bind<reset_peak>},
-                            {"synchronize", bind<device_synchronize>},
                             {"stream", bind<device_stream>},
                             {"record", bind<device_record>},
-                            {"wait", bind<device_wait>},
-                            {"kernel", bind<device_kernel_method>},
-                            {"kernel_file", bind<device_kernel_file_method>}})
+                            {"wait", bind<device_wait>}})
     methods.push_back(f);
   define_class<DeviceHandle>(
       L, {.name = "Device",
           .methods = std::move(methods),
+          .async_methods = {{"synchronize", bind<device_synchronize>},
+                            {"kernel", bind<device_kernel_method>},
+                            {"kernel_file", bind<device_kernel_file_method>}},
           .metamethods = {{"__tostring", bind<device_to_string>}},
           .field = device_field,
           .fields = {"name", "kind", "description", "threads", "profile", "check_numbers", "model", "uuid", "bus",
                      "architecture", "multiprocessors", "memory_bytes"}});
-  get_registry(L, &host::detail::class_key<DeviceHandle>);
-  lua_getfield(L, -1, "__methods");
-  set_async(L, "synchronize", bind<device_synchronize>);
-  set_async(L, "kernel", bind<device_kernel_method>);
-  set_async(L, "kernel_file", bind<device_kernel_file_method>);
-  lua_pop(L, 2);
   for (const Function& f : {Function{"device", bind<device>}, Function{"devices", bind<devices>}}) {
     lua_pushstring(L, f.name);
     lua_pushcfunction(L, f.function);

@@ -240,6 +240,9 @@ int begin_compile(lua_State* L, Request request) {
     const auto asked = work.lock();
     return !asked || asked->ended_since(ends);
   };
+  request.options.computed = processor_time_counter(L);
+  if (const auto& disk = host.options().disk)
+    request.options.disk = [disk](std::int64_t bytes) { return disk->take(bytes); };
   std::optional<Future<bool>> before;
   Future<bool> mine(host.loop());
   if (request.options.apart) before = std::exchange(tensor_state(L).compiling, mine);

@@ -230,9 +230,7 @@ int used_devices(lua_State* L) {
   return 1;
 }
 
-}  // namespace
-
-void define_tensor(lua_State* L) {
+int define_tensor(lua_State* L) {
   ClassSpec spec{.name = "Tensor",
                  .field = tensor_field,
                  .element = tensor_element,
@@ -242,9 +240,11 @@ void define_tensor(lua_State* L) {
                   {"set_grad", bind<set_grad>},
                   {"detach", bind<tensor_detach>},
                   {"free", bind<free_tensor>}};
-  for (auto& list : {math_methods(), reduce_methods(), network_methods(), index_methods(), image_methods(),
-                     shape_methods(), read_methods(), masked_methods()})
+  for (auto& list :
+       {math_methods(), reduce_methods(), network_methods(), index_methods(), image_methods(), shape_methods()})
     spec.methods.insert(spec.methods.end(), list.begin(), list.end());
+  for (auto& list : {read_methods(), masked_methods()})
+    spec.async_methods.insert(spec.async_methods.end(), list.begin(), list.end());
   spec.metamethods = {{"__newindex", tensor_assign}, {"__tostring", bind<tensor_to_string>}, {"__lt", bind<no_order>},
                       {"__le", bind<no_order>},      {"__concat", bind<no_concat>},          {"__len", bind<length>}};
   for (const Function& f : spec.methods) {
@@ -260,13 +260,15 @@ void define_tensor(lua_State* L) {
     if (meta) spec.metamethods.push_back({meta, f.function});
   }
   define_class<Tensor>(L, spec);
-  set_async_methods(L);
+  return 0;
 }
+
+}  // namespace
 
 int open_tensor(lua_State* L) {
   lua_settop(L, 1);
   define_class<TensorState>(L, {.name = "Tensors"});
-  define_tensor(L);
+  define_class_later<Tensor>(L, bind<define_tensor>);
   define_buffer(L);
   lua_settop(L, 1);
   define_device(L);

@@ -52,6 +52,9 @@ struct TensorState {
 TensorState& tensor_state(lua_State* L);
 // Returns the graph of the device named "cpu" or "cuda:0"; creates it on the first request.
 Result<std::shared_ptr<Graph>> graph_on(lua_State* L, const std::string& name);
+// For work of the running code on other threads: counts its processor time against cpu_ms, beyond which it ends the run
+// or call. Any thread. Empty: there is no such limit.
+std::function<void(std::int64_t ns)> processor_time_counter(lua_State* L);
 // Waits on the loop's thread, without suspending the fiber. Raises the error that ends the run: a limit of time, a
 // cancel or an interrupt.
 Result<void> synchronize_here(lua_State* L, Graph& g);
@@ -106,7 +109,6 @@ int await_values(lua_State* L, std::vector<Tensor> tensors, PushValues push);
 void push_costs(lua_State* L, const std::vector<tensor::ProfileRow>& rows);
 
 // Each file of the binding defines its classes and methods with one of these functions.
-void define_tensor(lua_State* L);
 std::vector<Function> math_methods();
 std::vector<Function> reduce_methods();
 std::vector<Function> network_methods();
@@ -115,9 +117,8 @@ std::vector<Function> image_methods();
 int tensor_element(lua_State* L);  // implements t[key] for a key that is not a method name
 int tensor_assign(lua_State* L);   // implements t[key] = value
 std::vector<Function> shape_methods();
-std::vector<Function> read_methods();
-std::vector<Function> masked_methods();
-void set_async_methods(lua_State* L);    // adds the methods that suspend to the Tensor class
+std::vector<Function> read_methods();    // these may wait
+std::vector<Function> masked_methods();  // these may wait
 void define_device(lua_State* L);        // adds rille.device and rille.devices; the table `rille` is at stack index 1
 void define_communicator(lua_State* L);  // adds rille.communicator; the table `rille` is at stack index 1
 void add_read_natives(lua_State* L);     // adds to the table `rille.native`, which is at the stack's top

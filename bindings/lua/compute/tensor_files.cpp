@@ -152,11 +152,11 @@ Result<Tensor> read_tensor(lua_State* L, TensorFiles& files, const std::string& 
   RILLE_TRY(const DType dtype, type_of_format(entry->dtype, name));
   RILLE_TRY(const Dims dims, tensor::make_dims(entry->shape));
   const std::string_view bytes = file->bytes(*entry);
-  RILLE_CHECK(store::check_pages(bytes, name));
   if (files.unsettled_bytes += bytes.size(); files.unsettled_bytes > settle_after_bytes) {
     files.unsettled_bytes = bytes.size();
     RILLE_CHECK(settle(L, g));
   }
+  RILLE_CHECK(store::check_pages(bytes, name));  // after settle, in which finalizers of the script may run
   RILLE_TRY(Tensor t, tensor::from_bytes(g, dims, dtype, bytes.data(), bytes.size()));
   store::forget_pages(bytes);
   return t;

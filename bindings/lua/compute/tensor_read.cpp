@@ -281,14 +281,6 @@ std::vector<Function> read_methods() {
           {"to", bind<to>}};
 }
 
-void set_async_methods(lua_State* L) {
-  get_registry(L, &host::detail::class_key<Tensor>);
-  lua_getfield(L, -1, "__methods");
-  for (const auto& list : {read_methods(), masked_methods()})
-    for (const Function& f : list) set_async(L, f.name, f.function);
-  lua_pop(L, 2);
-}
-
 void add_read_natives(lua_State* L) { set_async(L, "text", bind<text>); }
 
 }  // namespace rille::lua

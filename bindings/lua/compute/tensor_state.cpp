@@ -40,12 +40,10 @@ void TensorState::set_modes(const Graph::Modes& modes) {
 
 namespace {
 
-// Counts the processor time of the host's work, if cpu_ms limits it.
-void meter(const LuaHost& host, const std::shared_ptr<lua_State*>& main, Loop& loop) {
-  const std::int64_t cpu_ms = host.options().limits.cpu_ms;
-  const std::shared_ptr<Work>& work = host.work();
-  if (cpu_ms <= 0 || work->meter()) return;
-  auto over = [main = std::weak_ptr<lua_State*>(main), &loop, cpu_ms, weak = std::weak_ptr<Work>(work)] {
+// Returns a function that ends the host's work, and its run or call, because cpu_ms is exceeded. Any thread.
+std::function<void()> end_of_processor_time(const LuaHost& host, const std::shared_ptr<lua_State*>& main, Loop& loop) {
+  return [main = std::weak_ptr<lua_State*>(main), &loop, cpu_ms = host.options().limits.cpu_ms,
+          weak = std::weak_ptr<Work>(host.work())] {
     const Error why = cpu_error(cpu_ms);
     auto mine = weak.lock();
     if (!mine) return;
@@ -56,7 +54,14 @@ void meter(const LuaHost& host, const std::shared_ptr<lua_State*>& main, Loop& l
       if (const auto alive = main.lock()) LuaHost::of(*alive).work_is_over(mine.get(), why);
     });
   };
-  work->set_meter(std::make_shared<LaneMeter>(cpu_ms, host.options().spent, std::move(over)));
+}
+
+// Counts the processor time of the host's work, if cpu_ms limits it.
+void meter(const LuaHost& host, const std::shared_ptr<lua_State*>& main, Loop& loop) {
+  const std::int64_t cpu_ms = host.options().limits.cpu_ms;
+  const std::shared_ptr<Work>& work = host.work();
+  if (cpu_ms <= 0 || work->meter()) return;
+  work->set_meter(std::make_shared<LaneMeter>(cpu_ms, host.options().spent, end_of_processor_time(host, main, loop)));
 }
 
 Result<std::shared_ptr<Graph>> make_graph(TensorState& state, std::shared_ptr<device::Device> device) {
@@ -180,6 +185,17 @@ Result<HostData> read_here(lua_State* L, const Tensor& t) {
   const auto promise = std::make_shared<std::promise<Result<HostData>>>();
   t.graph().read(t, [promise](Result<HostData> r) { promise->set_value(std::move(r)); });
   return wait_here(L, promise->get_future());
+}
+
+std::function<void(std::int64_t ns)> processor_time_counter(lua_State* L) {
+  LuaHost& host = LuaHost::of(L);
+  const std::int64_t limit_ns = host.options().limits.cpu_ms * 1'000'000;
+  if (limit_ns <= 0) return {};
+  return [spent = host.options().spent, limit_ns,
+          over = end_of_processor_time(host, tensor_state(L).main, host.loop())](std::int64_t ns) {
+    const std::int64_t before = spent->lane_ns.fetch_add(ns);
+    if (before <= limit_ns && before + ns > limit_ns) over();
+  };
 }
 
 std::shared_ptr<Graph> default_graph(lua_State* L) {

@@ -26,6 +26,14 @@ int text_bytes_max(const HostOptions& options) {
   return static_cast<int>(memory > 0 ? std::clamp(memory / share, least, most) : most);
 }
 
+store::Transaction::Bounds bounds_of(const LuaHost& host) {
+  store::Transaction::Bounds bounds;
+  bounds.text_bytes_max = text_bytes_max(host.options());
+  bounds.maps_nothing = host.options().under_limits || !host.grants().is_everything();
+  if (const auto& disk = host.options().disk) bounds.disk = [disk](std::int64_t bytes) { return disk->written(bytes); };
+  return bounds;
+}
+
 // tx_begin(ticket) -> whether an earlier process already committed this step, and the result of that commit
 Result<int> tx_begin(lua_State* L) {
   Verb v = begin_verb(L, "step", Verbs::anywhere);
@@ -34,8 +42,8 @@ Result<int> tx_begin(lua_State* L) {
   // run.
   bool recorded = v.run.mode() == engine::Mode::durable && !v.run.loop().virtual_time();
   store::Transaction::Record record(recorded ? engine::step_token(t.run, t.ticket.key) : "", t.run, t.ticket.key);
-  Async<std::shared_ptr<store::Transaction>> begun = store::Transaction::wait_and_begin(
-      v.run.loop(), t.database, std::move(record), text_bytes_max(LuaHost::of(L).options()));
+  Async<std::shared_ptr<store::Transaction>> begun =
+      store::Transaction::wait_and_begin(v.run.loop(), t.database, std::move(record), bounds_of(LuaHost::of(L)));
   auto keep = [&t](lua_State* l, std::shared_ptr<store::Transaction> transaction) {
     lua_pushboolean(l, transaction->found().has_value());
     if (transaction->found()) push_value(l, *transaction->found());

@@ -85,6 +85,7 @@ PROTOTYPES = {
     "rille_options_init": (None, [POINTER(Options), c_size_t]),
     "rille_create": (c_void_p, [POINTER(Options), POINTER(c_void_p)]),
     "rille_shutdown": (c_void_p, [c_void_p, c_int64]),
+    "rille_adopt": (c_void_p, [c_void_p]),
     "rille_destroy": (c_void_p, [c_void_p]),
     "rille_poll_fd": (c_int, [c_void_p]),
     "rille_poll_timeout_ms": (c_int, [c_void_p]),
@@ -177,11 +178,23 @@ def check(pointer):
         raise error
 
 
+def _told(text):
+    """Bytes of a text for people: what UTF-8 or C cannot hold is escaped."""
+    return str(text).encode("utf-8", "backslashreplace").replace(b"\0", b"\\x00")
+
+
 def new_error(error):
-    """An owned rille_error* for an exception."""
-    if isinstance(error, Error):
-        return lib.rille_error_create(KINDS.index(error.kind), error.message.encode(), error.hint.encode())
-    return lib.rille_error_create(KINDS.index("internal"), f"{type(error).__name__}: {error}".encode(), None)
+    """An owned rille_error* for an exception, whatever its texts are."""
+    kind, hint = "internal", None
+    try:
+        if isinstance(error, Error):
+            kind = error.kind if error.kind in KINDS else kind
+            message, hint = _told(error.message), _told(error.hint)
+        else:
+            message = _told(f"{type(error).__name__}: {error}")
+    except BaseException as e:  # of the exception's own code
+        message = _told(f"{type(error).__name__}, whose message fails with {type(e).__name__}")
+    return lib.rille_error_create(KINDS.index(kind), message, hint)
 
 
 def taken(pointer):

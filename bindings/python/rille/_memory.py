@@ -1,9 +1,11 @@
 """Memory that Python and scripts share without a copy: tensors and buffers, by DLPack and NumPy's array interface."""
 import ctypes
 import itertools
+import sys
 from ctypes import POINTER, Structure, byref, c_char_p, c_int32, c_int64, c_uint8, c_uint16, c_uint64, c_void_p
 
 from ._library import ReleaseFunction, View, check, lib
+from ._native import Drop
 
 # name in Rille: (DLPack's code and bits, NumPy's type string or None)
 DTYPES = {"f32": ((2, 32), "<f4"), "f64": ((2, 64), "<f8"), "f16": ((2, 16), "<f2"), "bf16": ((4, 16), None),
@@ -42,15 +44,20 @@ NAME, USED = b"dltensor", b"used_dltensor"  # PyCapsule keeps the pointers: thes
 _lent, _wrapped, _numbers = {}, {}, itertools.count(1)
 
 
+# The defaults stay when the interpreter ends and empties the modules.
 @Deleter
-def _delete(managed):
-    _lent.pop(ctypes.addressof(managed.contents), None)
+def _delete(managed, lent=_lent, is_finalizing=sys.is_finalizing, addressof=ctypes.addressof):
+    if not is_finalizing():
+        lent.pop(addressof(managed.contents), None)
 
 
 @ctypes.PYFUNCTYPE(None, c_void_p)
-def _capsule_gone(capsule):  # no consumer took the capsule's content
-    if _is_valid(capsule, NAME):
-        _lent.pop(_raw_pointer(capsule, NAME), None)
+def _capsule_gone(capsule, lent=_lent, is_finalizing=sys.is_finalizing):  # no consumer took the capsule's content
+    if not is_finalizing() and _is_valid(capsule, NAME):
+        lent.pop(_raw_pointer(capsule, NAME), None)
+
+
+_api.Py_IncRef(ctypes.py_object((_lent, _delete, _capsule_gone)))  # other libraries call them until the process ends
 
 
 @ReleaseFunction
@@ -67,10 +74,12 @@ def _keep(release):
 
 
 class Memory:
-    """Memory with a handle of Rille's; dropped with this object."""
+    """Memory with a handle of Rille's; dropped with this object. It stays when the runtime is closed."""
 
     def __init__(self, runtime, handle):
         self._runtime, self._handle, self._seen = runtime, handle, None
+        self._native = runtime._native
+        self._key = self._native.use()
 
     def _view(self):
         if self._seen is None:
@@ -88,8 +97,9 @@ class Memory:
         return self._view().size
 
     def __del__(self):
-        if self._runtime._pointer:
-            lib.rille_handle_drop(self._runtime._pointer, self._handle)
+        # Among garbage in a cycle, finalizers that run after this one may read the memory. An object that is made here
+        # goes after all of them.
+        self._drop = Drop(self._native, self._handle, self._key)
 
 
 class Buffer(Memory):

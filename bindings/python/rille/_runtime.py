@@ -5,12 +5,15 @@ import ctypes
 import inspect
 import json
 import select
+import sys
 import time
+from collections import deque
 from ctypes import byref, c_int, c_uint64, c_void_p
 
 from . import _memory
 from ._library import (EFFECTS, STATES, DoneFunction, Error, FunctionSpec, HostFunction, LogFunction, Options,
                        RunOptions, TextFunction, ValuesFunction, Value, check, error_of, lib, new_error, taken)
+from ._native import Native
 from ._values import Function, Lent, received
 
 LIMITS = ("memory_bytes", "slice_ms", "wall_ms", "spend_micros", "leases_max", "cpu_ms", "output_bytes", "fibers_max",
@@ -28,6 +31,8 @@ class Runtime:
         self._pointer, self._kept, self._loop, self._timer, self._raised = None, [], None, None, None
         self._calls, self._last = {}, 0
         self._active, self._over = set(), []  # runs: their callbacks may be called; those that ended in this turn
+        self._scripts, self._ending = set(), []  # pointers; callbacks of freed scripts, whose calls may still clean up
+        self._left = deque()  # what other threads have dropped: functions that free, and their arguments
         options = Options()
         lib.rille_options_init(byref(options), ctypes.sizeof(Options))
         options.home = str(home).encode() if home is not None else None
@@ -42,6 +47,7 @@ class Runtime:
         check(lib.rille_create(byref(options), byref(pointer)))
         self._pointer = pointer.value
         self._values_done = ValuesFunction(self._call_ended)
+        self._native = Native(self._pointer, (self._kept, self._values_done))
 
     def __enter__(self):
         return self
@@ -57,29 +63,42 @@ class Runtime:
         self.close()
 
     def close(self, deadline_ms=5000):
-        """Cancels what runs, lets scripts clean up for deadline_ms at most, and frees the runtime."""
+        """Cancels what runs, lets scripts clean up for deadline_ms at most, and frees the runtime: without the memory
+        that a Tensor, a Buffer or an array made from one still uses."""
         if not self._pointer:
             return
-        self._detach()
+        failed = None
         try:
             check(lib.rille_shutdown(self._pointer, deadline_ms))
-        finally:
-            pointer, self._pointer = self._pointer, None
-            check(lib.rille_destroy(pointer))
+        except Error as e:
+            if e.kind == "state":  # another thread's runtime, or inside a callback: nothing has happened
+                raise
+            failed = e
+        self._detach()
+        if failed is None:  # a shutdown that took too long has freed them
+            while self._scripts:
+                lib.rille_script_free(self._scripts.pop())
+        self._pointer = None
+        check(self._native.close())
+        self._left.clear(), self._ending.clear()
+        if failed:
+            raise failed
 
     def module(self, name, functions=None, effect="pure", **more):
         """Registers Python functions as the module `name` for runs prepared later. A coroutine function lets the
         script's fiber wait. effect: "pure", "step" or "volatile", for all of them; or functions = {name: (function,
         effect)}."""
-        every = {**(functions or {}), **more}
+        every, kept = {**(functions or {}), **more}, []
         specs = (FunctionSpec * max(1, len(every)))()
         for spec, (function_name, function) in zip(specs, every.items()):
             function, its_effect = function if isinstance(function, tuple) else (function, effect)
             if its_effect not in EFFECTS:
                 raise Error("invalid", f"'{its_effect}' is no effect", "one of " + ", ".join(EFFECTS))
-            spec.struct_size, spec.name = ctypes.sizeof(FunctionSpec), self._keep(function_name.encode())
-            spec.effect, spec.function = EFFECTS[its_effect], self._keep(HostFunction(self._host_function(function)))
+            kept.append(HostFunction(self._host_function(function, f"{name}.{function_name}")))
+            spec.struct_size, spec.name = ctypes.sizeof(FunctionSpec), function_name.encode()
+            spec.effect, spec.function = EFFECTS[its_effect], kept[-1]
         check(lib.rille_register_module(self._live(), name.encode(), specs, len(every)))
+        self._kept += kept
 
     def run(self, source, name="python", **options):
         """Prepares and starts a run of a script's text. options: args (a dict), grants (a dict of what the script may
@@ -96,9 +115,10 @@ class Runtime:
 
     def script(self, source, name="python", **options):
         """Loads a script that stays: its functions are called again and again."""
-        raw, text, pointer = self._run_options(options, self._kept), source.encode(), c_void_p()
+        callbacks, text, pointer = [], source.encode(), c_void_p()
+        raw = self._run_options(options, callbacks)
         check(lib.rille_script_load(self._live(), name.encode(), text, len(text), byref(raw), byref(pointer)))
-        return Script(self, pointer.value)
+        return Script(self, pointer.value, callbacks)
 
     def tensor(self, array):
         """A Tensor that shares the memory of a NumPy array, a PyTorch tensor or another object with __dlpack__."""
@@ -127,6 +147,8 @@ class Runtime:
         busy = c_int()
         check(lib.rille_turn(self._live(), budget_ms, byref(busy)))
         self._over.clear()
+        if not busy.value:
+            self._ending.clear()
         raised, self._raised = self._raised, None
         if raised:
             raise raised
@@ -152,7 +174,35 @@ class Runtime:
     def _live(self):
         if not self._pointer:
             raise Error("state", "the runtime is closed")
+        if self._left and self._native.is_here():
+            self._free_left()
         return self._pointer
+
+    def _free(self, function, *arguments, is_finalizing=sys.is_finalizing):
+        """Frees an object of the runtime: at once on the runtime's thread, else in the next call there."""
+        if not self._pointer or is_finalizing():
+            return
+        if self._native.is_here():
+            function(*arguments)
+            return
+        self._left.append((function, arguments))
+        loop = self._loop
+        if loop is not None:
+            try:
+                loop.call_soon_threadsafe(self._turn_now)
+            except RuntimeError:  # the loop is closed
+                pass
+
+    def _free_left(self):
+        while self._left:
+            function, arguments = self._left.popleft()
+            function(*arguments)
+
+    def _free_script(self, pointer, callbacks):
+        if pointer in self._scripts:  # else close() has freed it
+            self._scripts.remove(pointer)
+            self._ending += callbacks
+            lib.rille_script_free(pointer)
 
     def _keep(self, thing):
         self._kept.append(thing)
@@ -198,11 +248,17 @@ class Runtime:
         middle = (text, size) if text is not None else ()
         check(make(self._live(), what, *middle, byref(raw), byref(pointer)))
         run = Run(self, pointer.value, callbacks)
-        check(lib.rille_run_start(run._pointer))
+        try:
+            check(lib.rille_run_start(run._pointer))
+        except Error:
+            self._active.discard(run)
+            raise
         self._changed()
         return run
 
-    def _host_function(self, function):
+    def _host_function(self, function, name):
+        what = f"the result of {name}"
+
         def called(call, _):
             try:
                 arguments = []
@@ -212,9 +268,9 @@ class Runtime:
                     arguments.append(received(self, value))
                 result = function(*arguments)
                 if inspect.isawaitable(result):
-                    self._suspend(call, result)
+                    self._suspend(call, result, what)
                 else:
-                    lent = Lent(self, [result])
+                    lent = Lent(self, [result], what)
                     lib.rille_call_return_value(call, lent.values)
             except Exception as e:
                 lib.rille_call_fail(call, new_error(e))
@@ -223,28 +279,25 @@ class Runtime:
                 self._raised = self._raised or e
         return called
 
-    def _suspend(self, call, awaitable):
+    def _suspend(self, call, awaitable, what):
         if self._loop is None:
             awaitable.close() if inspect.iscoroutine(awaitable) else None
             raise Error("state", "a coroutine function needs asyncio's loop", "await the run in a coroutine")
-        completion = lib.rille_call_suspend(call)
         task = asyncio.ensure_future(awaitable, loop=self._loop)
+        completion = lib.rille_call_suspend(call)
         if completion is None:
             task.cancel()
             return
 
         def ended(done):
-            if done.cancelled():
+            try:
+                lent = Lent(self, [done.result()], what)
+            except asyncio.CancelledError:
                 lib.rille_completion_reject(completion, None)
-            elif done.exception():
-                lib.rille_completion_reject(completion, new_error(done.exception()))
+            except BaseException as e:
+                lib.rille_completion_reject(completion, new_error(e))
             else:
-                try:
-                    lent = Lent(self, [done.result()])
-                except Error as e:
-                    lib.rille_completion_reject(completion, new_error(e))
-                else:
-                    lib.rille_completion_resolve_value(completion, lent.values)
+                lib.rille_completion_resolve_value(completion, lent.values)
             self._changed()
         task.add_done_callback(ended)
 
@@ -265,13 +318,12 @@ class Runtime:
         future = self._calls.pop(payload, None)
         if future is None or future.done():
             return
-        if error:
-            future.set_exception(error_of(error))
-        else:
-            try:
-                future.set_result(received(self, values[0]) if count else None)
-            except Exception as e:
-                future.set_exception(e)
+        try:
+            if error:
+                raise error_of(error)
+            future.set_result(received(self, values[0]) if count else None)
+        except Exception as e:
+            future.set_exception(e)
 
     # asyncio: a reader of the descriptor and a timer, set anew after each turn
 
@@ -322,18 +374,18 @@ class Run:
 
     @property
     def id(self):
-        return lib.rille_run_id(self._pointer).decode()
+        return lib.rille_run_id(self._live()).decode()
 
     @property
     def state(self):
-        return STATES[lib.rille_run_state(self._pointer)]
+        return STATES[lib.rille_run_state(self._live())]
 
     @property
     def active(self):
         return self.state in ("new", "running")
 
     def cancel(self, reason=""):
-        check(lib.rille_run_cancel(self._pointer, reason.encode()))
+        check(lib.rille_run_cancel(self._live(), reason.encode()))
         self._runtime._changed()
 
     def wait(self, timeout=None):
@@ -356,9 +408,9 @@ class Run:
             future = self._runtime._loop.create_future()
             self._futures.append(future)
             try:
-                yield from future
+                return (yield from future)
             except asyncio.CancelledError:
-                if self.active:
+                if self._runtime._pointer and self.active:
                     self.cancel("the task was cancelled")
                 raise
         return self._outcome()
@@ -368,11 +420,15 @@ class Run:
         self._runtime._over.append(self)  # keeps this callback alive while it runs
         futures, self._futures = self._futures, []
         for future in futures:
-            if not future.done():
-                future.set_result(None)
+            if future.done():
+                continue
+            try:
+                future.set_result(self._outcome())
+            except Exception as e:
+                future.set_exception(e)
 
     def _outcome(self):
-        error = lib.rille_run_error(self._pointer)
+        error = lib.rille_run_error(self._live())
         if error:
             raise error_of(error)
         if self.state != "done":
@@ -380,19 +436,24 @@ class Run:
         text = lib.rille_run_result(self._pointer, None)
         return _plain(json.loads(text)) if text else None
 
+    def _live(self):
+        self._runtime._live()
+        return self._pointer
+
     def __del__(self):
-        if self._runtime._pointer:
-            lib.rille_run_free(self._pointer)
+        self._runtime._free(lib.rille_run_free, self._pointer)
 
 
 class Script:
     """A script that stays loaded. script["name"], or script.name, is a Function."""
 
-    def __init__(self, runtime, pointer):
-        self._runtime, self._pointer = runtime, pointer
+    def __init__(self, runtime, pointer, callbacks):
+        self._runtime, self._pointer, self._callbacks = runtime, pointer, callbacks
+        runtime._scripts.add(pointer)
 
     def __getitem__(self, name):
         number = c_uint64()
+        self._runtime._live()
         check(lib.rille_script_find(self._pointer, name.encode(), byref(number)))
         return Function(self._runtime, number.value, self)
 
@@ -402,8 +463,7 @@ class Script:
         return self[name]
 
     def __del__(self):
-        if self._runtime._pointer:
-            lib.rille_script_free(self._pointer)
+        self._runtime._free(self._runtime._free_script, self._pointer, self._callbacks)
 
 
 def _shown(data, size):

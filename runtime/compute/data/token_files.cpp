@@ -1,11 +1,15 @@
 #include "runtime/compute/data/token_files.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
+#include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <utility>
 
 #include "runtime/compute/data/tokenizer.hpp"
 #include "runtime/core/store/hash.hpp"
@@ -35,6 +39,56 @@ std::size_t piece_end(std::string_view text, std::size_t from) {
     if (text[at] == '\n' && !space(text[at - 1]) && !space(text[at + 1])) return at + 1;
   return text.size();
 }
+
+// The text of a file, piece after piece. It is read and not mapped: a script that runs meanwhile may truncate the file,
+// and an access to the map would then end the process.
+class TextPieces {
+ public:
+  // lines_apart: as Tokenizer::lines_apart; else the whole text is one piece. room: for the pieces.
+  static Result<TextPieces> open(const std::string& path, bool lines_apart, const Asked& asked) {
+    TextPieces out(path, lines_apart, asked);
+    out.fd_ = store::Fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!out.fd_.valid()) return errno_error("cannot open", path, errno);
+    return out;
+  }
+  // Returns the next piece, valid until the next call; "" at the end.
+  Result<std::string_view> next() {
+    RILLE_CHECK(asked_.needs(text_.capacity()));
+    for (;;) {
+      const std::size_t end = lines_apart_ ? piece_end(text_, taken_) : text_.size();
+      if (ended_ || end < text_.size()) {
+        const std::size_t begin = std::exchange(taken_, end);
+        return std::string_view(text_).substr(begin, end - begin);
+      }
+      RILLE_CHECK(read_more());
+    }
+  }
+
+ private:
+  TextPieces(std::string path, bool lines_apart, const Asked& asked)
+      : path_(std::move(path)), lines_apart_(lines_apart), asked_(asked) {}
+
+  Result<> read_more() {
+    if (asked_.look) asked_.look();
+    text_.erase(0, std::exchange(taken_, 0));
+    const std::size_t had = text_.size(), more = std::max(2 * piece_bytes, had);
+    RILLE_CHECK(asked_.needs(more));
+    text_.resize(had + more);
+    ssize_t got;
+    do got = ::read(fd_.get(), text_.data() + had, more);
+    while (got < 0 && errno == EINTR);
+    if (got < 0) return errno_error("cannot read", path_, errno);
+    text_.resize(had + static_cast<std::size_t>(got));
+    ended_ = got == 0;
+    return success();
+  }
+
+  std::string path_, text_;
+  bool lines_apart_, ended_ = false;
+  const Asked& asked_;
+  store::Fd fd_;
+  std::size_t taken_ = 0;
+};
 
 // Appends token ids to the file, each `width` bytes wide.
 class IdWriter {
@@ -143,14 +197,13 @@ Result<std::string> tokenize(const std::string& path, const std::string& tokeniz
   IdWriter writer(out, width, disk);
   for (const std::string& file : files) {
     if (end_of_text) RILLE_CHECK(writer.write({*end_of_text}));
-    RILLE_TRY(const auto map, store::MappedFile::open(file));
-    const std::string_view text = map.view();
-    for (std::size_t at = 0; at < text.size();) {
-      const std::size_t end = vocabulary.lines_apart() ? piece_end(text, at) : text.size();
-      RILLE_TRY(const auto ids, vocabulary.encode(text.substr(at, end - at), {.continued = at > 0, .asked = asked}));
+    RILLE_TRY(auto pieces, TextPieces::open(file, vocabulary.lines_apart(), asked));
+    for (bool continued = false;; continued = true) {
+      RILLE_TRY(const std::string_view text, pieces.next());
+      if (text.empty()) break;
+      RILLE_TRY(const auto ids, vocabulary.encode(text, {.continued = continued, .asked = asked}));
       RILLE_CHECK(writer.write(ids));
       if (asked.over) asked.over();
-      at = end;
     }
   }
   RILLE_CHECK(out.commit());

@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <filesystem>
 #include <mutex>
 
@@ -34,6 +35,25 @@ std::string unique_suffix() {
   return fmt::format("-{}-{}", ::getpid(), count++);
 }
 
+// Tells the processor time of this thread, on which NVRTC compiles.
+class ThreadTime {
+ public:
+  explicit ThreadTime(const std::function<void(std::int64_t ns)>& tell) : tell_(tell), began_ns_(now_ns()) {}
+  ~ThreadTime() {
+    if (tell_) tell_(now_ns() - began_ns_);
+  }
+  ThreadTime(const ThreadTime&) = delete;
+
+ private:
+  static std::int64_t now_ns() {
+    timespec t{};
+    ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return t.tv_sec * std::int64_t(1'000'000'000) + t.tv_nsec;
+  }
+  const std::function<void(std::int64_t ns)>& tell_;
+  const std::int64_t began_ns_;
+};
+
 }  // namespace
 
 Kernel::~Kernel() {
@@ -41,6 +61,7 @@ Kernel::~Kernel() {
 }
 
 Result<std::shared_ptr<Kernel>> Kernel::compile(std::string_view source, const KernelOptions& options) {
+  const ThreadTime own(options.computed);
   auto text = read_kernel_source(source);
   if (!text) {
     Error e = std::move(text).error();
@@ -64,7 +85,8 @@ Result<std::shared_ptr<Kernel>> Kernel::compile(std::string_view source, const K
   }
   RILLE_TRY(auto built, build_for_cpu(*text, name, options));
   auto loaded = k->load(built.path, !options.cache.empty());
-  if (!loaded && built.cached) {  // the cached file is damaged or from another system: compile again
+  // The cached file may be damaged or from another system: compile again.
+  if (!loaded && built.cached && loaded.error().kind != ErrorKind::cancelled) {
     ::unlink(built.path.c_str());
     RILLE_TRY(built, build_for_cpu(*text, name, options));
     loaded = k->load(built.path, true);
@@ -79,7 +101,7 @@ Result<std::shared_ptr<Kernel>> Kernel::compile(std::string_view source, const K
 Result<> Kernel::load(const std::string& path, bool keep) {
   library_path_ = path;
   if (options_.apart) {
-    RILLE_TRY(process_, KernelProcess::start(name_, path, options_.checked, options_.constants.size()));
+    RILLE_TRY(process_, KernelProcess::start(name_, path, options_));
     parameters_ = process_->parameters();
     if (!keep) ::unlink(path.c_str());
     return success();
@@ -247,6 +269,7 @@ void Kernel::keep_loaded(const void* device, std::shared_ptr<void> loaded) const
 }
 
 Result<Cubin> Kernel::cubin(const std::string& arch) const {
+  const ThreadTime own(options_.computed);
   RILLE_TRY(const auto source, read_kernel_source(source_));
   return build_for_cuda(source_, source, name_, options_, arch);
 }

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "runtime/compute/device/kernel_source.hpp"
+#include "runtime/core/base/use.hpp"
 
 namespace rille::device {
 
@@ -32,13 +33,20 @@ struct KernelOptions {
   int line = 1;                           // line number in `file` at which the source begins
   std::string folder;                     // folder searched first for #include "x.h"; "": no such folder
   std::string cache;                      // directory of the disk cache; "": no caching
-  // called while the compiler for the CPU runs: true ends the compiler; empty: never
+  // called while the compiler for the CPU runs, and while a confined kernel is loaded: true ends that; empty: never
   std::function<bool()> stopped;
+  // Gets the processor time of compiling and loading, as it grows; at its end, that of a confined kernel's process
+  // outside of launches. Any thread; may be empty.
+  std::function<void(std::int64_t ns)> computed;
+  Room disk;  // asked for the size of a file before it is added to the cache; may be empty
 };
 
 // Returns options.name, or if that is empty the name of the source's only kernel. Error of kind invalid: the name is
 // unknown, or it is empty and the source has no kernel or several.
 Result<std::string> choose_kernel(const KernelSource& source, const KernelOptions& options);
+
+// Asks options.disk for the size of the file.
+Result<> ask_disk(const KernelOptions& options, const std::string& file);
 
 struct BuiltLibrary {
   std::string path;     // path of the library, in the cache or a temporary file

@@ -20,6 +20,7 @@
 #include "runtime/compute/device/kernel_build.hpp"
 #include "runtime/compute/device/kernel_files.hpp"
 #include "runtime/compute/device/kernel_includes.hpp"
+#include "runtime/compute/device/tree_time.hpp"
 #include "runtime/core/base/places.hpp"
 #include "runtime/core/loop/spawn.hpp"
 
@@ -150,14 +151,14 @@ std::string log_of(const WorkDirectory& work) { return work.path() + "/log"; }
 enum class Ended { by_itself, late, stopped };
 
 // Waits until the compiler has ended, is late, or is to be stopped.
-Ended await_compiler(pid_t child, const std::function<bool()>& stopped) {
+Ended await_compiler(pid_t child, const std::function<bool()>& stopped, TreeTime& time) {
   const int handle = int(::syscall(SYS_pidfd_open, child, 0));
   if (handle < 0) return Ended::by_itself;
   Ended how = Ended::late;
   for (int left_ms = compiler_limit_ms; left_ms > 0; left_ms -= between_looks_ms) {
     pollfd wait{handle, POLLIN, 0};
     if (::poll(&wait, 1, between_looks_ms) > 0) how = Ended::by_itself;
-    else if (stopped && stopped()) how = Ended::stopped;
+    else if (time.look(); stopped && stopped()) how = Ended::stopped;
     if (how != Ended::late) break;
   }
   if (how != Ended::by_itself) ::kill(-child, SIGKILL);
@@ -165,10 +166,10 @@ Ended await_compiler(pid_t child, const std::function<bool()>& stopped) {
   return how;
 }
 
-// Runs the compiler, writes its output to the file `log` and returns its exit status. `apart`: the compiler gets
-// nothing of this process's environment.
-Result<int> run_compiler(const std::vector<std::string>& argv, const WorkDirectory& work, bool apart,
-                         const std::function<bool()>& stopped) {
+// Runs the compiler, writes its output to the file `log` and returns its exit status. A confined compiler gets nothing
+// of this process's environment.
+Result<int> run_compiler(const std::vector<std::string>& argv, const WorkDirectory& work,
+                         const KernelOptions& options) {
   const std::string log = log_of(work);
   const int file = ::open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
   const int nothing = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -181,7 +182,7 @@ Result<int> run_compiler(const std::vector<std::string>& argv, const WorkDirecto
   Spawn what;
   what.argv = argv;
   what.env = {{"LC_ALL", "C"}};
-  if (apart) {
+  if (options.apart) {
     what.without = environment_without({"PATH"});
     what.env.emplace_back("TMPDIR", work.path() + "/made");
   }
@@ -192,11 +193,14 @@ Result<int> run_compiler(const std::vector<std::string>& argv, const WorkDirecto
   ::close(file);
   ::close(nothing);
   if (!child) return std::move(child).error();
-  const Ended how = await_compiler(*child, stopped);
+  TreeTime time(*child, options.computed);
+  const Ended how = await_compiler(*child, options.stopped, time);
   int status = 0;
+  rusage used{};
   pid_t ended;
-  while ((ended = ::waitpid(*child, &status, 0)) < 0 && errno == EINTR) {}
+  while ((ended = ::wait4(*child, &status, 0, &used)) < 0 && errno == EINTR) {}
   if (ended < 0) return stolen_child(*child);
+  time.ended(used);
   if (how == Ended::stopped) return make_error(ErrorKind::cancelled, "the run ended while its kernel was compiled");
   if (how == Ended::late) {
     return make_error(ErrorKind::timeout,
@@ -323,6 +327,14 @@ std::string cpu_compiler() {
   return "";
 }
 
+Result<> ask_disk(const KernelOptions& options, const std::string& file) {
+  if (!options.disk) return success();
+  std::error_code failed;
+  const auto bytes = fs::file_size(file, failed);
+  if (failed) return errno_error("cannot look at", file, failed.value());
+  return options.disk(std::int64_t(bytes));
+}
+
 Result<BuiltLibrary> build_for_cpu(const KernelSource& source, const std::string& name, const KernelOptions& options) {
   const std::string compiler = cpu_compiler();
   if (compiler.empty()) {
@@ -368,10 +380,10 @@ Result<BuiltLibrary> build_for_cpu(const KernelSource& source, const std::string
   link.insert(link.end(), libraries.begin(), libraries.end());
   if (options.checked) argv.insert(argv.end(), {"-c", "-o", object, input});
   else argv.insert(argv.end(), link.begin(), link.end());
-  RILLE_TRY(int status, run_compiler(argv, work, options.apart, options.stopped));
+  RILLE_TRY(int status, run_compiler(argv, work, options));
   if (status == 0 && options.checked) {
     link.insert(link.begin(), front.begin(), front.end());
-    RILLE_TRY(status, run_compiler(link, work, options.apart, options.stopped));
+    RILLE_TRY(status, run_compiler(link, work, options));
   }
   if (status != 0) {
     RILLE_TRY(auto said, read_small_file(log_of(work), 1 << 20));
@@ -382,6 +394,7 @@ Result<BuiltLibrary> build_for_cpu(const KernelSource& source, const std::string
     if (::rename(library.c_str(), built.path.c_str()) != 0) return errno_error("cannot write", built.path, errno);
     return built;
   }
+  RILLE_CHECK(ask_disk(options, library));
   RILLE_CHECK(files.put(library, file));
   return built;
 }

@@ -281,6 +281,7 @@ Result<Cubin> build_for_cuda(std::string_view text, const KernelSource& source, 
   if (!options.cache.empty()) {
     RILLE_TRY(const auto work, files.work());
     RILLE_CHECK(write_small_file(work.path() + "/cubin", to_keep(out, told)));
+    RILLE_CHECK(ask_disk(options, work.path() + "/cubin"));
     RILLE_CHECK(files.put(work.path() + "/cubin", file));
   }
   return out;

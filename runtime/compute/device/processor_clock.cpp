@@ -52,6 +52,12 @@ ProcessorClock::Also::~Also() {
 
 void ProcessorClock::Also::look() { others_->ns(); }
 
+void ProcessorClock::add(std::int64_t ns) {
+  Others& others = *Others::of_this_thread();
+  const std::lock_guard lock(others.mutex);
+  others.before_ns += ns;
+}
+
 ProcessorClock ProcessorClock::of_team() {
   ProcessorClock clock;
   clock.others_ = Others::of_this_thread();

@@ -16,6 +16,8 @@ class ProcessorClock {
   static ProcessorClock of_team();  // call on the lane
   std::int64_t ns() const;
   int threads() const { return int(clocks_.size()); }
+  // The clocks of this thread's team count the time of a process that has ended.
+  static void add(std::int64_t ns);
 
   // While it exists, the clocks of this thread's team count another process as well.
   class Also {

@@ -8,6 +8,9 @@
 
 #include <cerrno>
 
+#include "runtime/compute/device/processor_clock.hpp"
+#include "runtime/compute/device/tree_time.hpp"
+
 namespace rille::device {
 
 namespace {
@@ -46,7 +49,9 @@ std::string output_of(Spawn what, int from, const std::function<bool()>& stopped
   ::close(ends[0]);
   if (!child) return "";
   if (stopped) ::kill(*child, SIGKILL);  // it may have closed its output without ending
-  while (::waitpid(*child, nullptr, 0) < 0 && errno == EINTR) {}
+  rusage used{};
+  while (::wait4(*child, nullptr, 0, &used) < 0 && errno == EINTR) {}
+  ProcessorClock::add(processor_ns(used));
   return whole ? text : "";
 }
 

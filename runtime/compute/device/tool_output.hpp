@@ -1,4 +1,5 @@
-// Runs a system program and returns its output. Blocks: not on the loop's thread.
+// Runs a system program and returns its output. Blocks: not on the loop's thread. The ProcessorClock of the calling
+// thread counts the program's time.
 #pragma once
 
 #include <functional>

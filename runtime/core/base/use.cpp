@@ -83,11 +83,19 @@ Result<> DiskUse::take_row(std::int64_t bytes) {
 Result<> DiskUse::take(std::int64_t bytes) {
   if (used_.fetch_add(bytes) + bytes <= limit_ || !limit_) return success();
   used_.fetch_sub(bytes);
-  Error e = make_error(ErrorKind::quota,
-                       fmt::format("the run may write {} below its home, and {} more would exceed that: the limit "
-                                   "disk_bytes",
-                                   format_size_bytes(limit_), format_size_bytes(bytes)),
-                       "write less, keep fewer checkpoints, or raise the limit disk_bytes");
+  return refusal(fmt::format("{} more would exceed that", format_size_bytes(bytes)));
+}
+
+Result<> DiskUse::written(std::int64_t bytes) {
+  if (used_.fetch_add(bytes) + bytes <= limit_ || !limit_) return success();
+  return refusal("has written more");
+}
+
+Error DiskUse::refusal(const std::string& why) const {
+  Error e =
+      make_error(ErrorKind::quota,
+                 fmt::format("the run may write {}, and {}: the limit disk_bytes", format_size_bytes(limit_), why),
+                 "write and fetch less, keep fewer checkpoints, or raise the limit disk_bytes");
   e.code = "disk_bytes";
   return e;
 }

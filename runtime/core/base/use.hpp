@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <new>
+#include <string>
 #include <utility>
 
 #include "runtime/core/base/error.hpp"
@@ -102,8 +103,8 @@ Result<std::string> counted_json(const Value& value, const std::shared_ptr<Memor
 // Called before `bytes` more bytes are used; an error refuses them. Empty: no limit.
 using Room = std::function<Result<>(std::int64_t bytes)>;
 
-// Bytes that a run writes below the home: results in the journal, checkpoints, files of tensors and fetched files; and
-// the files that it fetches from machines, wherever they go.
+// Bytes that a run writes: into the journal, caches and files, those that it fetches included. What is deleted still
+// counts. docs/manual/embedding.md says what counts.
 class DiskUse {
  public:
   // 0: no limit. `journal_in` also counts the journal's rows, if the journal is in memory; else null.
@@ -112,11 +113,17 @@ class DiskUse {
   // Call before writing. Error quota, code disk_bytes: the limit would be exceeded, nothing was counted.
   Result<> take(std::int64_t bytes);
   Result<> take_row(std::int64_t bytes);  // counts a row of the journal. Also error memory
+  // Call after writing. Counts also what exceeds the limit; error as take: it is exceeded.
+  Result<> written(std::int64_t bytes);
+  // Counts bytes that are written although they were refused, and returns the sum of such bytes.
+  std::int64_t add_beyond(std::int64_t bytes) { return beyond_.fetch_add(bytes) + bytes; }
 
  private:
+  Error refusal(const std::string& why) const;
+
   const std::int64_t limit_;
   const std::shared_ptr<MemoryUse> journal_in_;
-  std::atomic<std::int64_t> used_{0};
+  std::atomic<std::int64_t> used_{0}, beyond_{0};
 };
 
 }  // namespace rille

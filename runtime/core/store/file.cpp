@@ -129,6 +129,17 @@ Result<> make_directories(const std::string& path) {
   return success();
 }
 
+Result<> make_private_directory(const std::string& path) {
+  std::filesystem::path name(path);
+  if (!name.has_filename()) name = name.parent_path();  // "home/"
+  if (name.has_parent_path()) RILLE_CHECK(make_directories(name.parent_path()));
+  if (::mkdir(name.c_str(), 0700) == 0) return success();
+  const int failed = errno;
+  std::error_code ignored;
+  if (failed == EEXIST && std::filesystem::is_directory(name, ignored)) return success();
+  return errno_error("cannot make directory", path, failed == EEXIST ? ENOTDIR : failed);
+}
+
 Result<> remove_tree(const std::string& path) {
   std::error_code failed;
   do std::filesystem::remove_all(path, failed);

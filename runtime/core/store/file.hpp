@@ -70,6 +70,8 @@ Result<std::string> read_file(const std::string& path, std::int64_t size_bytes_m
 Result<> sync_directory(const std::string& path);
 // Creates the directory and its missing parents.
 Result<> make_directories(const std::string& path);
+// The same; the directory, but not its parents, gets mode 0700. One that exists keeps its mode.
+Result<> make_private_directory(const std::string& path);
 // Removes a file or a directory tree; also succeeds if there is none. Several processes may remove one tree at once.
 Result<> remove_tree(const std::string& path);
 // The directory part of a path; "." for a path without a slash.

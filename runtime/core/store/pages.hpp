@@ -13,7 +13,8 @@ namespace rille::store {
 void forget_pages(std::string_view part);
 
 // Error io: the file was truncated after it was mapped, so reading this part would raise SIGBUS. Detected on Linux 5.14
-// and newer; a truncation during the read itself is not detected.
+// and newer; a truncation during the read itself is not detected: where scripts
+// run meanwhile, read() instead (docs/design/threats.md names the exceptions).
 Result<> check_pages(std::string_view part, const std::string& path);
 
 }  // namespace rille::store

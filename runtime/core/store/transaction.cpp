@@ -81,7 +81,7 @@ int Transaction::authorize(void* self, int action, const char* first, const char
     t.refused_ = fmt::format("PRAGMA {} is not possible in a step; these are: {}", first, fmt::join(pragmas, ", "));
     return SQLITE_DENY;
   }
-  if (action != SQLITE_FUNCTION || !t.bounded_) return SQLITE_OK;
+  if (action != SQLITE_FUNCTION || !t.bounds_.text_bytes_max) return SQLITE_OK;
   if (++t.functions_ > functions_max)
     t.refused_ = fmt::format("under limits a statement may call {} functions: split it", functions_max);
   else if (std::any_of(quadratic.begin(), quadratic.end(), same(second)))
@@ -100,22 +100,28 @@ bool Transaction::goes_on() {
   else if (!guarded_ && ++own_looks_ > own_looks_max)
     may = make_error(ErrorKind::invalid, fmt::format("'{}': a view or trigger of rille_steps does not end", path_),
                      "rille_steps is the table in which steps keep their results: drop what else uses this name");
+  if (may) may = count_pages();
   if (may) return true;
   ended_ = std::move(may).error();
   return false;
 }
 
-Result<std::unique_ptr<Transaction>> Transaction::begin(const std::string& path, Record record, Bound text_bytes_max) {
-  std::unique_ptr<Transaction> t(new Transaction(path, std::move(record)));
-  RILLE_CHECK(t->open(text_bytes_max));
+Result<> Transaction::count_pages() {
+  int pages = 0, most = 0;
+  if (!bounds_.disk || sqlite3_db_status(db_, SQLITE_DBSTATUS_CACHE_WRITE, &pages, &most, 1) != SQLITE_OK) return {};
+  return bounds_.disk(pages * page_bytes_);
+}
+
+Result<std::unique_ptr<Transaction>> Transaction::begin(const std::string& path, Record record, Bounds bounds) {
+  std::unique_ptr<Transaction> t(new Transaction(path, std::move(record), std::move(bounds)));
+  RILLE_CHECK(t->open());
   RILLE_CHECK(t->look());
   t->guarded_ = true;
   return t;
 }
 
-void Transaction::bound(Bound text_bytes_max) {
-  bounded_ = true;
-  sqlite3_limit(db_, SQLITE_LIMIT_LENGTH, text_bytes_max);
+void Transaction::bound() {
+  sqlite3_limit(db_, SQLITE_LIMIT_LENGTH, bounds_.text_bytes_max);
   sqlite3_limit(db_, SQLITE_LIMIT_SQL_LENGTH, 128 << 10);
   sqlite3_limit(db_, SQLITE_LIMIT_COLUMN, 100);
   sqlite3_limit(db_, SQLITE_LIMIT_EXPR_DEPTH, 100);
@@ -125,7 +131,7 @@ void Transaction::bound(Bound text_bytes_max) {
   add_linear_functions(db_);
 }
 
-Result<> Transaction::open(Bound text_bytes_max) {
+Result<> Transaction::open() {
   int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
   if (sqlite3_open_v2(path_.c_str(), &db_, flags, nullptr) != SQLITE_OK) return error("begin");
   sqlite3_extended_result_codes(db_, 1);
@@ -133,11 +139,20 @@ Result<> Transaction::open(Bound text_bytes_max) {
   sqlite3_set_authorizer(db_, authorize, this);
   sqlite3_progress_handler(db_, operations_per_look, progress, this);
   sqlite3_db_config(db_, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
-  if (text_bytes_max) bound(text_bytes_max);
+  if (bounds_.text_bytes_max) {
+    bound();
+    RILLE_CHECK(script("PRAGMA temp_store=MEMORY"));
+  }
+  // With this locking mode SQLite keeps the index of the log in its own memory (sqlite.org/wal.html, "Use of WAL
+  // Without Shared-Memory"), if the mode is set before it reads the database.
+  if (bounds_.maps_nothing) RILLE_CHECK(script("PRAGMA mmap_size=0; PRAGMA locking_mode=EXCLUSIVE"));
   // Closing keeps the log of a WAL database: emptying it at each step would cost two fsyncs.
   sqlite3_db_config(db_, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
   RILLE_CHECK(script("PRAGMA synchronous=FULL; PRAGMA fullfsync=ON; PRAGMA foreign_keys=ON; BEGIN IMMEDIATE"));
   sqlite3_busy_timeout(db_, commit_wait_ms);
+  Value::Array rows;
+  RILLE_CHECK(run("PRAGMA page_size", Value(), &rows));
+  page_bytes_ = rows.at(0).integer("page_size");
   return {};
 }
 
@@ -162,10 +177,10 @@ Result<> Transaction::look() {
 }
 
 Async<std::shared_ptr<Transaction>> Transaction::wait_and_begin(Loop& loop, std::string path, Record record,
-                                                                Bound text_bytes_max) {
+                                                                Bounds bounds) {
   CancelToken never;
   for (std::int64_t waited_ms = 0;; waited_ms += look_again_ms) {
-    Result<std::unique_ptr<Transaction>> begun = begin(path, record, text_bytes_max);
+    Result<std::unique_ptr<Transaction>> begun = begin(path, record, bounds);
     if (begun) co_return std::shared_ptr<Transaction>(std::move(*begun));
     if (begun.error().kind != ErrorKind::state || waited_ms >= wait_ms_max) co_return begun.error();
     RILLE_CO_CHECK(co_await sleep_for(loop, look_again_ms, never));
@@ -317,7 +332,7 @@ Result<> Transaction::run(const std::string& sql, const Value& values, Value::Ar
   const char* rest = sql.c_str();
   const char* end = rest + sql.size();
   int statements = 0;
-  if (bounded_ && guarded_) RILLE_CHECK(check_size(sql));
+  if (bounds_.text_bytes_max && guarded_) RILLE_CHECK(check_size(sql));
   while (rest < end) {
     // Stop if a failed statement has rolled back: later statements would each commit alone.
     if (over_ || sqlite3_get_autocommit(db_))
@@ -362,8 +377,22 @@ Result<> Transaction::commit(const Value& result, std::int64_t at_us) {
     done =
         run("INSERT INTO rille_steps(token,run,step,result,at_us) VALUES(?,?,?,?,?)", Value(std::move(row)), nullptr);
   }
-  if (done) done = run("COMMIT", Value(), nullptr);
+  if (done) done = commit_pages();
   roll_back();  // only closes the connection if COMMIT succeeded
+  return done;
+}
+
+// Writes the pages before COMMIT, so that the limit of `disk` can still refuse it.
+Result<> Transaction::commit_pages() {
+  if (bounds_.disk) {
+    RILLE_CHECK(count_pages());  // writes nothing more if earlier transactions have exceeded the limit
+    sqlite3_busy_timeout(db_, 0);
+    (void)sqlite3_db_cacheflush(db_);  // what a reader's lock keeps back, COMMIT waits for and writes
+    sqlite3_busy_timeout(db_, commit_wait_ms);
+    RILLE_CHECK(count_pages());
+  }
+  const Result<> done = run("COMMIT", Value(), nullptr);
+  if (bounds_.disk) (void)count_pages();
   return done;
 }
 

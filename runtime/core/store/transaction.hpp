@@ -27,19 +27,30 @@ class Transaction {
     Record(std::string t, std::string r, std::string s) : token(std::move(t)), run(std::move(r)), step(std::move(s)) {}
     std::string token, run, step;
   };
-  // Bounds the work that SQLite does between two calls of Ask, which it makes only in loops: texts and blobs of at most
-  // this many bytes, few functions in a statement, short statements. 0: no bound.
-  using Bound = int;
+  // For the database of a script that is not trusted.
+  struct Bounds {
+    Bounds() {}  // makes Bounds no aggregate, as above
+    // Bounds the work that SQLite does between two calls of Ask, which it makes only in loops: texts and blobs of at
+    // most this many bytes, few functions in a statement, short statements; temporary tables in memory. 0: no bound.
+    int text_bytes_max = 0;
+    // The script may change the database's files otherwise. So no file is mapped into memory, where a script that
+    // truncates it would end the process: a database in WAL mode is used without its -shm file, which needs all other
+    // connections closed (error `state`).
+    bool maps_nothing = false;
+    // Called with the size of the pages that SQLite has written since the last call, maybe 0; an error ends the
+    // statement or the commit.
+    std::function<Result<>(std::int64_t bytes)> disk;
+  };
   // Called every few steps of a statement with the bytes that it and its rows use; an error ends the statement. The
   // statement's own bytes are the growth of SQLite's memory, in the whole process, since the statement began.
   using Ask = std::function<Result<>(std::int64_t bytes)>;
   // Opens or creates the database file and begins the transaction. Errors: `io` names the path; `state`, retryable:
   // another writer is active; `integrity`: the file is not a database; `invalid`: the file is Rille's own journal, or
   // its table rille_steps was not made by a step.
-  static Result<std::unique_ptr<Transaction>> begin(const std::string& path, Record record, Bound text_bytes_max = 0);
+  static Result<std::unique_ptr<Transaction>> begin(const std::string& path, Record record, Bounds bounds = {});
   // As begin, but tries for 30 s while another writer is active.
   static Async<std::shared_ptr<Transaction>> wait_and_begin(Loop& loop, std::string path, Record record,
-                                                            Bound text_bytes_max = 0);
+                                                            Bounds bounds = {});
   ~Transaction();
   Transaction(const Transaction&) = delete;
   Transaction& operator=(const Transaction&) = delete;
@@ -59,12 +70,15 @@ class Transaction {
   void roll_back();  // after this, every call fails with `state`
 
  private:
-  Transaction(std::string path, Record record) : path_(std::move(path)), record_(std::move(record)) {}
+  Transaction(std::string path, Record record, Bounds bounds)
+      : path_(std::move(path)), record_(std::move(record)), bounds_(std::move(bounds)) {}
   static int authorize(void* self, int action, const char*, const char*, const char*, const char*);
   static int progress(void* self);
   bool goes_on();
-  Result<> open(Bound text_bytes_max);
-  void bound(Bound text_bytes_max);
+  Result<> count_pages();
+  Result<> commit_pages();
+  Result<> open();
+  void bound();
   Result<> look();
   Result<> script(const char* sql);
   Result<> run(const std::string& sql, const Value& values, Value::Array* rows, const Ask& ask = {});
@@ -76,7 +90,9 @@ class Transaction {
 
   std::string path_;
   Record record_;
+  Bounds bounds_;
   sqlite3* db_ = nullptr;
+  std::int64_t page_bytes_ = 0;
   std::optional<Value> found_;
   bool guarded_ = false;  // true: a statement of the user runs, so authorize() checks it
   bool over_ = false;
@@ -85,8 +101,7 @@ class Transaction {
   int own_looks_ = 0;
   std::optional<Error> ended_;  // why the statement was interrupted
   std::string refused_;         // the operation that authorize() has refused, and a hint
-  bool bounded_ = false;
-  int functions_ = 0;  // number of functions in the statement being compiled
+  int functions_ = 0;           // number of functions in the statement being compiled
 };
 
 }  // namespace rille::store

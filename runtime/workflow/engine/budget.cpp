@@ -44,7 +44,7 @@ Result<> check_words(const Value& options) {
 
 }  // namespace
 
-Result<> RunImpl::set_budget(FiberId, const Value& options) {
+Result<> RunImpl::set_budget(FiberId id, const Value& options) {
   if (!leases_)
     return make_error(ErrorKind::state, "rille.budget cannot be called inside box:call",
                       "set the budget in the workflow");
@@ -53,11 +53,16 @@ Result<> RunImpl::set_budget(FiberId, const Value& options) {
   RILLE_TRY(std::optional<Micros> month, dollars(options, "month"));
   alert_share_ = options.number("alert");
   alert_url_ = options.text("alert_url");
-  if (limit && limits_.spend_micros >= 0 && *limit > limits_.spend_micros)
-    return make_error(ErrorKind::budget,
-                      fmt::format("a budget of {} is more than the {} that the host program allows this run",
-                                  format_dollars(*limit), format_dollars(limits_.spend_micros)),
-                      "lower it, or raise the limit spend_micros");
+  count_row(alert_url_.size() + options.text("tag").size());
+  if (limit && limits_.spend_micros >= 0 && *limit > limits_.spend_micros) {
+    const FiberRecord& f = fiber(id);
+    if (!replaying() && !replay_.find(f.path, f.next_pos))
+      return make_error(ErrorKind::budget,
+                        fmt::format("a budget of {} is more than the {} that the host program allows this run",
+                                    format_dollars(*limit), format_dollars(limits_.spend_micros)),
+                        "lower it, or raise the limit spend_micros");
+    limit = limits_.spend_micros;  // an earlier process, whose limit was higher, has accepted this budget
+  }
   // The budget takes effect before every later rent, because the journal writes in call order and a rent waits for its
   // row.
   journal_->enqueue(
@@ -75,11 +80,14 @@ Result<> RunImpl::set_budget(FiberId, const Value& options) {
 
 void RunImpl::limit(const RunLimits& limits) {
   limits_ = limits;
-  if (limits.spend_micros < 0 || !journal_) return;
-  // If the script set a lower budget before a resume, that budget stays.
+  const bool resumed = config_.epoch > 1;
+  if (!journal_ || (limits.spend_micros < 0 && !resumed)) return;
+  std::optional<Micros> most;
+  if (limits.spend_micros >= 0) most = limits.spend_micros;
+  // Replaces the limit of an earlier process. The replay sets the script's own budget again before anything is rented.
   journal_->enqueue(
-      [run = config_.id, most = limits.spend_micros](store::Db& db) {
-        return db.run("UPDATE runs SET budget_micros=MIN(COALESCE(budget_micros,?),?) WHERE id=?", {most, most, run});
+      [run = config_.id, most](store::Db& db) {
+        return db.run("UPDATE runs SET budget_micros=? WHERE id=?", {or_null(most), run});
       },
       fence());
 }

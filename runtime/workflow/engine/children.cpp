@@ -74,6 +74,7 @@ Async<Value> RunImpl::child(FiberId id, ChildSpec spec, std::string source) {
     co_return make_error(ErrorKind::state, "rille.run: this code cannot start other runs",
                          "start them in the workflow: not inside box:call, nor in a script that stays loaded");
   record_start(slot);
+  count_row(spec.script.size() + spec.args.to_json().size());
   spec.id = child;
   std::string path = spec.script;
   Engine::Paused paused;

@@ -209,9 +209,10 @@ QueuedEntry& RunImpl::row_of(Admitted& slot) const {
 }
 
 // The write that records the begin of an attempt. It does nothing if the operation's completion is queued first.
-store::Journal::Write RunImpl::start_write(Admitted& slot) const {
+store::Journal::Write RunImpl::start_write(Admitted& slot) {
   row_of(slot).wanted = slot.attempt;
   std::string progress = slot.progress.is_null() ? std::string() : slot.progress.to_json();
+  if (!progress.empty()) count_row(progress.size());
   return [row = slot.row, attempt = slot.attempt, next_us = slot.next_us,
           progress = std::move(progress)](store::Db& db) { return write_begun(db, *row, attempt, next_us, progress); };
 }
@@ -248,7 +249,24 @@ Async<> RunImpl::not_recorded(std::shared_ptr<FiberRecord> f, Error why) {
 namespace {
 constexpr int copies = 3;               // copies of a result on its way: the value, its text, and the journal's
 constexpr std::size_t row_bytes = 100;  // size of a journal entry without its texts
+constexpr std::int64_t beyond_bytes_max = 64 << 10;  // of a run and its child runs together
 }  // namespace
+
+void RunImpl::count_row(std::size_t bytes) {
+  if (!limits_.disk) return;
+  if (Result<> fits = limits_.disk->take_row(static_cast<std::int64_t>(bytes)); !fits)
+    wrote_beyond(bytes, fits.error());
+}
+
+void RunImpl::wrote_beyond(std::size_t bytes, const Error& why) {
+  const std::int64_t beyond = limits_.disk->add_beyond(static_cast<std::int64_t>(bytes));
+  if (beyond <= beyond_bytes_max) return;
+  loop_.post(life_.guard([this, why, stops = beyond > 2 * beyond_bytes_max] {
+    if (!guest_) return;  // the run has ended, and must not be recorded as cancelled
+    if (!cancel_reason_) cancel(why);
+    else if (stops) stop_cleanup(why);
+  }));
+}
 
 Result<std::string> RunImpl::counted_result(const Value& value, MemoryHeld& held) {
   RILLE_TRY(std::string text, counted_json(value, limits_.memory, copies, held));
@@ -284,6 +302,7 @@ Async<Value> RunImpl::complete(Admitted slot, Result<Value> outcome, store::Jour
       row.value.clear();
       row.blobs.reset();
       row.error = error_to_value(outcome.error()).to_json();
+      wrote_beyond(row.error.size() + row.fiber.size() + row.name.size() + row_bytes, outcome.error());
     }
   }
   row.attempt = slot.attempt;

@@ -82,13 +82,52 @@ Result<> refuse_network_disk(const std::string& home) {
   return {};
 }
 
+Error not_made(Error e, const char* variable) {
+  const auto is = [&](int errno_value) { return e.code == fmt::format("errno {}", errno_value); };
+  if (!is(ENOSPC) && !is(EDQUOT)) e.hint = fmt::format("{} names the folder; it must be a writable one", variable);
+  return e;
+}
+
+// Whether the owner is an id that this system cannot map, from NFS or outside of a user namespace: it may be this user.
+bool is_unmapped(uid_t owner) {
+  const auto text = store::read_file("/proc/sys/kernel/overflowuid", 64);
+  return text && fmt::format("{}\n", owner) == *text;
+}
+
+// Makes the folder if it is missing, for this user alone. `variable` is the one that names it.
+Result<> take_folder(const std::string& folder, const char* variable) {
+  if (Result<> made = store::make_private_directory(folder); !made) return not_made(made.error(), variable);
+  struct stat info {};
+  if (stat(folder.c_str(), &info) != 0) return errno_error("look at", folder, errno);
+  // Its owner decides what is run and released here. Root may use it: the mounted home of a container has its user.
+  const uid_t own = geteuid();
+  const bool unmapped = is_unmapped(info.st_uid) && faccessat(AT_FDCWD, folder.c_str(), W_OK, AT_EACCESS) == 0;
+  if (info.st_uid != own && info.st_uid != 0 && own != 0 && !unmapped)
+    return make_error(
+        ErrorKind::config,
+        fmt::format("the folder '{}' belongs to another user ({}), and this is user {}", folder, info.st_uid, own),
+        fmt::format("let {0} name another folder; or take this one over, if you trust what is in it: "
+                    "sudo chown -R {1} '{2}'",
+                    variable, own, folder));
+  constexpr unsigned others_write = 022;
+  if (chmod(folder.c_str(), 0700) != 0 && (info.st_mode & others_write))
+    return make_error(
+        ErrorKind::config,
+        fmt::format("other users may write into the folder '{}': it has mode {:04o}, which this user ({}) "
+                    "cannot change",
+                    folder, info.st_mode & 07777, own),
+        fmt::format("let {0} name another folder; or give this one to the user: "
+                    "sudo chown {1} '{2}' && sudo chmod 700 '{2}'",
+                    variable, own, folder));
+  return {};
+}
+
 // The installation's id, which the tags of its machines contain. The file is outside RILLE_HOME, so that a copied home
 // does not give two installations one id, and a deleted home does not lose the id.
 Result<std::string> install_id() {
   std::filesystem::path folder = installation_folder();
   std::filesystem::path file = folder / "install";
-  std::error_code ec;
-  std::filesystem::create_directories(folder, ec);
+  RILLE_CHECK(take_folder(folder, "XDG_CONFIG_HOME"));
   int fd = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   if (fd < 0) return errno_error("open", file.string(), errno);
   flock(fd, LOCK_EX);
@@ -136,18 +175,6 @@ Value RunRow::to_value() const {
   return v;
 }
 
-namespace {
-
-Error no_home(const std::string& home, int errno_value) {
-  const char* hint = "RILLE_HOME names the folder where all state is kept; it must be a writable one";
-  if (home.empty()) return make_error(ErrorKind::config, "there is no folder for the state: HOME is not set", hint);
-  Error e = errno_error("make the folder", home, errno_value);
-  if (errno_value != ENOSPC && errno_value != EDQUOT) e.hint = hint;
-  return e;
-}
-
-}  // namespace
-
 Result<std::unique_ptr<Engine>> Engine::open_in_memory(Loop& loop, EngineOptions options) {
   std::unique_ptr<Engine> engine(new Engine(loop, std::move(options)));
   engine->locks_ = &engine->held_;
@@ -164,11 +191,13 @@ Result<std::unique_ptr<Engine>> Engine::open_in_memory(Loop& loop, EngineOptions
 
 Result<std::unique_ptr<Engine>> Engine::open(Loop& loop, EngineOptions options) {
   if (options.home == in_memory_home) return open_in_memory(loop, std::move(options));
-  if (options.home.empty()) return no_home(options.home, ENOENT);
+  if (options.home.empty())
+    return make_error(ErrorKind::config, "there is no folder for the state: HOME is not set",
+                      "RILLE_HOME names the folder where all state is kept; it must be a writable one");
+  RILLE_CHECK(take_folder(options.home, "RILLE_HOME"));
   std::error_code ec;
   std::filesystem::create_directories(options.home + "/runs", ec);
-  if (ec) return no_home(options.home, ec.value());
-  chmod(options.home.c_str(), 0700);
+  if (ec) return not_made(errno_error("make the folder", options.home, ec.value()), "RILLE_HOME");
   RILLE_CHECK(refuse_network_disk(options.home));
   std::unique_ptr<Engine> engine(new Engine(loop, std::move(options)));
   RILLE_TRY(engine->journal_, store::Journal::open(loop, engine->options_.home + "/journal.db"));

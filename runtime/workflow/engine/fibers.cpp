@@ -312,14 +312,18 @@ Task<void> RunImpl::finish_scopes(FiberId id) {
   end_fiber(id);
 }
 
-// Beyond the run's memory limit, what is kept of an error is its kind and the beginning of its message.
-RunImpl::Failure RunImpl::counted_failure(const Error& e) const {
+Error shortened(const Error& e) {
   constexpr std::size_t message_bytes = 200;
-  auto held = MemoryHeld::take(limits_.memory, MemoryUse::Part::fibers, size_bytes(e));
-  if (held) return {e, std::move(*held)};
   Error brief = make_error(e.kind, e.message.substr(0, message_bytes));
   brief.code = e.code;
-  return {std::move(brief), {}};
+  brief.operation = e.operation.substr(0, message_bytes);
+  return brief;
+}
+
+RunImpl::Failure RunImpl::counted_failure(const Error& e) const {
+  auto held = MemoryHeld::take(limits_.memory, MemoryUse::Part::fibers, size_bytes(e));
+  if (held) return {e, std::move(*held)};
+  return {shortened(e), {}};
 }
 
 // Marks the fiber as ended and wakes its joiners.

@@ -145,6 +145,7 @@ Async<LeaseView> RunImpl::rent(FiberId id, std::string name, Value options, std:
     if (const Error* why = cancelled(id)) co_return *why;
   } else {
     record_start(slot);
+    count_row(options.to_json().size());
     lease::LeaseLimit most(limits_.leases_max, limits_.leases_of);
     Result<lease::Lease> made =
         co_await calls_->rent(slot.key, std::move(name), owner(f).name, std::move(options), std::move(most), token(f));

@@ -58,9 +58,11 @@ void Calls::retire(const std::filesystem::path& folder, std::size_t count) {
 }
 
 void Calls::record_kept(const Keeper& keeper, const Value& published, std::string here) {
+  std::string text = published.to_json();
+  run_.count_row(text.size());
   run_.journal_->enqueue(
       [k = keeper, step = published.integer("step"), there = published.text("directory"), here = std::move(here),
-       event = published.to_json()](store::Db& db) {
+       event = std::move(text)](store::Db& db) {
         return db.run(
             "INSERT OR REPLACE INTO checkpoints(lease,call,generation,step,there,here,event) "
             "VALUES(?,?,?,?,?,?,?)",

@@ -45,6 +45,7 @@ void RunImpl::event(const std::string& name, Value data) {
   if (config_.hooks.event) config_.hooks.event(data);
   if (!journal_) return;
   auto row = std::make_shared<std::pair<std::string, std::string>>(name, data.to_json());
+  count_row(name.size() + row->second.size());
   journal_->enqueue([run = config_.id, row, at = now_us()](store::Db& db) {
     return store::append_event(db, run, at, row->first, row->second);
   });
@@ -90,6 +91,7 @@ Result<std::string> RunImpl::pinned(const std::string& module, const std::functi
   if (!found) {
     RILLE_TRY(source, load());
     if (journal_ && config_.mode == Mode::durable && followed_) {
+      RILLE_CHECK(count_source(module, source));
       auto row = std::make_shared<std::pair<std::string, std::string>>(module, source);
       journal_->enqueue([run = config_.id, row](store::Db& db) { return pin(db, run, row->first, row->second); },
                         fence());
@@ -99,6 +101,15 @@ Result<std::string> RunImpl::pinned(const std::string& module, const std::functi
   }
   pinned_.emplace(module, source);
   return source;
+}
+
+// A text that the journal has already is stored once.
+Result<> RunImpl::count_source(const std::string& module, const std::string& source) {
+  if (!limits_.disk) return {};
+  bool stored = false;
+  RILLE_CHECK(journal_->reader().query("SELECT 1 FROM blobs WHERE sha256=?", {sha256_hex(source)},
+                                       [&](const store::Row&) { stored = true; }));
+  return limits_.disk->take_row(static_cast<std::int64_t>(module.size() + (stored ? 0 : source.size())));
 }
 
 Async<Value> RunImpl::execute(Guest& guest, FunctionRef main, Value argument) {
@@ -129,6 +140,8 @@ Async<Value> RunImpl::execute(Guest& guest, FunctionRef main, Value argument) {
   co_return co_await settle_run(std::move(result));
 }
 
+constexpr std::size_t small_error_bytes = 4096;  // the error of a run is recorded up to this size, whatever the limit
+
 // Ends the run: releases the leases that the journal lists for it, ends its children, and records the result.
 Async<Value> RunImpl::settle_run(Result<Value> result) {
   if (!journal_) co_return result;
@@ -138,6 +151,14 @@ Async<Value> RunImpl::settle_run(Result<Value> result) {
     Result<std::string> fits = counted_result(*result, counted);
     if (fits) text = std::move(*fits);
     else result = std::move(fits).error();
+  }
+  std::string error;
+  if (!result) error = error_to_value(result.error()).to_json();
+  if (limits_.disk && error.size() > small_error_bytes) {
+    if (const Result<> fits = limits_.disk->take_row(static_cast<std::int64_t>(error.size())); !fits) {
+      result = shortened(result.error()).with_hint("the rest is not kept: " + fits.error().message);
+      error = error_to_value(result.error()).to_json();
+    }
   }
   std::string state = result                                         ? "done"
                       : divergence_                                  ? "diverged"
@@ -161,7 +182,7 @@ Async<Value> RunImpl::settle_run(Result<Value> result) {
   auto row = std::make_shared<std::array<std::string, 3>>();
   (*row)[0] = state;
   if (result) (*row)[1] = std::move(text);
-  else (*row)[2] = error_to_value(result.error()).to_json();
+  else (*row)[2] = std::move(error);
   std::int64_t at = now_us();
   store::Journal::Write write = [run = config_.id, row, at](store::Db& db) -> Result<> {
     const auto& r = *row;

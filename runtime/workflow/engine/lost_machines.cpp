@@ -213,7 +213,9 @@ Value Calls::setup_of(const CallSpec& spec) {
 // run's newest entry is that operation.
 store::Journal::Write Calls::setup_write(const std::string& lease_id, const Value& spec,
                                          std::int64_t generation) const {
-  return [lease_id, spec = spec.to_json(), generation, run = run_.config_.number](store::Db& db) -> Result<> {
+  std::string text = spec.to_json();
+  run_.count_row(text.size());
+  return [lease_id, spec = std::move(text), generation, run = run_.config_.number](store::Db& db) -> Result<> {
     return db.run(
         "INSERT INTO setups(lease,n,spec,generation,entry) "
         "VALUES(?1,(SELECT COALESCE(MAX(n),0)+1 FROM setups WHERE lease=?1),?2,?3,"

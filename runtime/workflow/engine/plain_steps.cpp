@@ -32,7 +32,7 @@ bool RunImpl::plain_begin(FiberId id, std::string_view name, std::string_view so
   auto it = fibers_.find(id);
   if (it == fibers_.end() || !it->second->scope) return false;
   FiberRecord& f = *it->second;
-  if (!f.scope->shielded && f.scope->source->cancelled()) return false;
+  if (cancelled(id)) return false;
   if (!f.owed.empty()) return false;  // the fiber must first take its pool permits again
   PlainStep& step = f.plain;
   step.name = name;

@@ -118,6 +118,7 @@ Async<std::string> RunImpl::pool_enter(FiberId id, PoolSpec pool, std::string so
     f->owed.push_back({std::move(pool), key});
     co_return key;
   }
+  count_row(pool.name.size());
   Result<> taken = co_await config_.engine->pools().acquire(pool, key, fence(), token(*f));
   if (!taken && of_journal(taken.error())) taken = co_await not_recorded(f, taken.error());
   if (!taken) co_return taken.error();

@@ -28,7 +28,7 @@ struct RunLimits {
   // Called before every connection that staging makes; null: all are allowed.
   std::function<Result<>(const std::string& host, const std::string& port)> may_connect;
   std::shared_ptr<MemoryUse> memory;  // counts results until they are recorded; may be null
-  std::shared_ptr<DiskUse> disk;      // counts results; may be null
+  std::shared_ptr<DiskUse> disk;      // counts what the run writes below the home; may be null
 };
 
 class Run;

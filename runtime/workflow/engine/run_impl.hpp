@@ -28,6 +28,9 @@ class Connector;
 
 std::uint64_t name_hash(std::string_view name);
 
+// What is kept of an error that a limit of memory or disk has no room for: its kind and the beginning of its message.
+Error shortened(const Error& e);
+
 constexpr std::string_view no_args_sha256 = "74234e98afe7498fb5daf1f36ac2d78a";  // sha256("null"): no arguments
 
 struct ScopeRecord {
@@ -284,11 +287,15 @@ class RunImpl final : public Run {
   };
   Failure counted_failure(const Error& e) const;
   Result<std::string> counted_result(const Value& value, MemoryHeld& held);
+  // Counts bytes of the journal that are written even if the limit disk_bytes refuses them. A run that writes too much
+  // beyond the limit is cancelled; if it goes on in its cleanup, that is stopped.
+  void count_row(std::size_t bytes);
+  void wrote_beyond(std::size_t bytes, const Error& why);
   Async<Value> complete(Admitted slot, Result<Value> outcome, store::Journal::Write extra = nullptr);
   Async<> not_recorded(std::shared_ptr<FiberRecord> f, Error why);
   Error unrecorded(const Error& why) const;
   QueuedEntry& row_of(Admitted& slot) const;
-  store::Journal::Write start_write(Admitted& slot) const;
+  store::Journal::Write start_write(Admitted& slot);
   void record_start(Admitted& slot);
   Result<> check_entry(const Entry& entry, const Admitted& slot) const;
   Async<> wait_turn(FiberRecord& f, std::int64_t seq);
@@ -330,6 +337,7 @@ class RunImpl final : public Run {
 
   // life.cpp
   void pin_edited();
+  Result<> count_source(const std::string& module, const std::string& source);
   Async<Value> settle_run(Result<Value> result);
 
   Loop& loop_;

@@ -133,6 +133,7 @@ Async<std::string> Calls::local_copy(std::string from, Value options, CancelToke
   stage.sha256 = sha256;
   stage.resumes_max = 3;  // few tries, so that an unreachable server is reported to the user within seconds
   stage.may_connect = run_.limits_.may_connect;
+  stage.room = disk_room();
   stage.retry.attempts = 2;
   stage.retry.cap_ms = 2'000;
   stage.cache_directory = std::filesystem::path(run_.home()).parent_path().parent_path() / "cache";
@@ -162,7 +163,7 @@ Async<std::string> Calls::fetch_once(std::string from, std::string destination, 
   co_return path;
 }
 
-// For files that are fetched from a machine. Any thread.
+// For files that are fetched from a machine or an address. Any thread.
 Room Calls::disk_room() const {
   return [disk = run_.limits_.disk](std::int64_t bytes) { return disk ? disk->take(bytes) : success(); };
 }

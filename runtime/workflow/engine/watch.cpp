@@ -132,7 +132,10 @@ Async<> Watch::look() {
       Value event;
       if (!t.cancel.empty()) {
         if (!world_.alive(t.cancel) || !interrupted_.insert(t.cancel).second) continue;
-        world_.interrupt(t.cancel);
+        if (Result<> sent = world_.interrupt(t.cancel); !sent) {
+          failed("runs", sent.error());
+          continue;
+        }
         event.set("event", "cancelled").set("run", t.cancel).set("schedule", t.schedule);
         event.set("why", "the next one is due");
         world_.tell(event);

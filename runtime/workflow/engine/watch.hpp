@@ -29,8 +29,8 @@ struct WatchWorld {
   WatchWorld() = default;
   std::function<bool(const std::string& run)> alive;  // whether a process runs the run
   std::function<Result<>(const std::string& run, const std::string& script)>
-      start;                                              // starts a process that resumes the run
-  std::function<void(const std::string& run)> interrupt;  // sends SIGINT to the run's process, if there is one
+      start;                                                  // starts a process that resumes the run
+  std::function<Result<>(const std::string& run)> interrupt;  // sends SIGINT to the run's process
   std::function<Async<>()> reap;
   std::function<void()> deliver;                                     // sends due alerts without waiting; may be null
   std::function<Result<std::string>(const std::string& path)> read;  // reads the current script

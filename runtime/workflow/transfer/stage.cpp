@@ -28,6 +28,7 @@ struct Copy {
   std::string from;
   store::Fd in;
   store::FileWriter out;
+  Room room;
   store::Hasher hasher{true};
   std::vector<char> buffer = std::vector<char>(buffer_bytes);
 
@@ -41,6 +42,7 @@ struct Copy {
       if (got == 0) return done;
       std::string_view piece(buffer.data(), static_cast<std::size_t>(got));
       hasher.update(piece);
+      if (room) RILLE_CHECK(room(got));
       RILLE_CHECK(out.write(piece));
       done += got;
     }
@@ -48,11 +50,11 @@ struct Copy {
   }
 };
 
-Result<std::shared_ptr<Copy>> open_copy(const std::string& from, const std::string& to) {
+Result<std::shared_ptr<Copy>> open_copy(const std::string& from, const std::string& to, Room room) {
   store::Fd in(::open(from.c_str(), O_RDONLY | O_CLOEXEC));
   if (!in.valid()) return errno_error("cannot open", from, errno);
   RILLE_TRY(auto out, store::FileWriter::create(to));
-  return std::shared_ptr<Copy>(new Copy{from, std::move(in), std::move(out)});
+  return std::shared_ptr<Copy>(new Copy{from, std::move(in), std::move(out), std::move(room)});
 }
 
 struct Item {
@@ -73,8 +75,8 @@ Result<std::vector<Item>> list_tree(const std::string& root) {
   return items;
 }
 
-Async<Staged> stage_directory(Loop& loop, std::string source, std::string destination, Meter& meter,
-                              CancelToken token) {
+Async<Staged> stage_directory(Loop& loop, std::string source, std::string destination, Meter& meter, CancelToken token,
+                              Room room) {
   std::error_code failed;
   std::string root = fs::weakly_canonical(source, failed).string() + "/";
   std::string inside = fs::weakly_canonical(destination, failed).string() + "/";
@@ -91,7 +93,7 @@ Async<Staged> stage_directory(Loop& loop, std::string source, std::string destin
   for (const Item& item : items) {
     std::string to = destination + "/" + item.relative;
     RILLE_CO_CHECK(store::make_directories(store::parent_path(to)));
-    RILLE_CO_CHECK(co_await copy_file(loop, source + "/" + item.relative, to, std::string(), meter, token));
+    RILLE_CO_CHECK(co_await copy_file(loop, source + "/" + item.relative, to, std::string(), meter, token, room));
   }
   co_return staged;
 }
@@ -106,12 +108,13 @@ Async<Staged> stage_local(Loop& loop, std::string source, std::string destinatio
     if (!options.sha256.empty())
       co_return make_error(ErrorKind::invalid, fmt::format("'{}' is a directory: sha256 is for single files", source),
                            "leave sha256 out, or pack the directory into one file");
-    RILLE_CO_TRY(staged, co_await stage_directory(loop, std::move(source), std::move(destination), meter, token));
+    RILLE_CO_TRY(staged,
+                 co_await stage_directory(loop, std::move(source), std::move(destination), meter, token, options.room));
   } else {
     auto size = fs::file_size(source, failed);
     if (!failed) meter.set_total(static_cast<std::int64_t>(size));
     RILLE_CO_CHECK(prepare_place(destination));
-    RILLE_CO_TRY(auto print, co_await copy_file(loop, source, destination, options.sha256, meter, token));
+    RILLE_CO_TRY(auto print, co_await copy_file(loop, source, destination, options.sha256, meter, token, options.room));
     staged.size_bytes = print.size_bytes;
     staged.sha256 = print.sha256;
   }
@@ -184,9 +187,9 @@ Error wrong_digest(const std::string& source, const std::string& found, const st
 }
 
 Async<store::Fingerprint> copy_file(Loop& loop, std::string from, std::string to, std::string sha256, Meter& meter,
-                                    CancelToken token) {
+                                    CancelToken token, Room room) {
   // Shared with the thread jobs, which may outlive this coroutine.
-  RILLE_CO_TRY(std::shared_ptr<Copy> copy, open_copy(from, to));
+  RILLE_CO_TRY(std::shared_ptr<Copy> copy, open_copy(from, to, std::move(room)));
   for (std::int64_t n = job_bytes; n == job_bytes;) {
     if (token.cancelled()) co_return token.reason();
     auto step = [copy] { return copy->step(); };

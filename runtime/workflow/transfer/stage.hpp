@@ -17,6 +17,7 @@
 #include <string>
 #include <string_view>
 
+#include "runtime/core/base/use.hpp"
 #include "runtime/core/loop/cancel.hpp"
 #include "runtime/core/loop/task.hpp"
 #include "runtime/core/net/http.hpp"
@@ -38,6 +39,9 @@ struct StageOptions {
   net::Headers headers;             // HTTP request headers, such as credentials
   int resumes_max = 8;              // attempts in a row to continue a transfer without a byte of progress
   std::int64_t size_bytes_max = 0;  // of a web file; 0: no limit. Exceeding it is a network error that names the limit
+  // asked before every write: of the part, its note, copies and the cache's files. An error ends the staging; the cache
+  // only goes without the file. Any thread.
+  Room room;
   std::int64_t stall_timeout_ms = 60'000;
   net::Retry retry;
   std::function<void(const Progress&)> progress;  // on the loop thread, about ten times a second, and at the end

@@ -44,6 +44,7 @@ Result<> StageCache::put(const std::string& file, const std::string& key, const 
     auto size = static_cast<std::int64_t>(fs::file_size(file, failed));
     if (failed) return errno_error("cannot look at", file, failed.value());
     if (size > bytes_max_) return success();
+    RILLE_CHECK(ask_room(size));
     make_room(size);
     RILLE_TRY(auto map, store::MappedFile::open(file));
     RILLE_CHECK(store::write_file_atomic(directory_ + "/sha256/" + known.sha256, map.view()));
@@ -51,8 +52,12 @@ Result<> StageCache::put(const std::string& file, const std::string& key, const 
   if (known.version.empty()) return success();
   Value note;
   note.set("version", known.version).set("sha256", known.sha256);
-  return store::write_file_atomic(directory_ + "/url/" + key + ".json", note.to_json());
+  const std::string text = note.to_json();
+  RILLE_CHECK(ask_room(static_cast<std::int64_t>(text.size())));
+  return store::write_file_atomic(directory_ + "/url/" + key + ".json", text);
 }
+
+Result<> StageCache::ask_room(std::int64_t bytes) const { return room_ ? room_(bytes) : success(); }
 
 void StageCache::drop(const std::string& sha256) const { (void)store::remove_tree(directory_ + "/sha256/" + sha256); }
 

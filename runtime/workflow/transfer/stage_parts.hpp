@@ -28,9 +28,9 @@ class Meter {
 };
 
 // Copies a file atomically, in pieces on the thread pool. With `sha256`, a copy with another digest is an integrity
-// error and leaves the destination unchanged.
+// error and leaves the destination unchanged. `room` is asked before each piece is written.
 Async<store::Fingerprint> copy_file(Loop& loop, std::string from, std::string to, std::string sha256, Meter& meter,
-                                    CancelToken token);
+                                    CancelToken token, Room room);
 
 // Creates the parent of the destination file. invalid: the destination is a directory.
 Result<> prepare_place(const std::string& destination);
@@ -43,7 +43,8 @@ class StageCache {
   struct Known {
     std::string version, sha256;
   };
-  StageCache(std::string directory, std::int64_t bytes_max) : directory_(std::move(directory)), bytes_max_(bytes_max) {}
+  StageCache(std::string directory, std::int64_t bytes_max, Room room)
+      : directory_(std::move(directory)), bytes_max_(bytes_max), room_(std::move(room)) {}
   std::string file_of(const std::string& sha256) const;     // the file's path, or "" if not cached
   std::optional<Known> find(const std::string& key) const;  // the cached version of a URL whose file exists
   // Copies `file` into the cache and notes the version. Any thread; the caller ignores a failure such as a full disk.
@@ -52,8 +53,10 @@ class StageCache {
 
  private:
   void make_room(std::int64_t bytes) const;
+  Result<> ask_room(std::int64_t bytes) const;
   std::string directory_;
   std::int64_t bytes_max_;
+  Room room_;
 };
 
 // The web side of stage().

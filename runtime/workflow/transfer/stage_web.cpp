@@ -132,6 +132,7 @@ class Download {
   Result<> piece(std::string_view bytes);
   Result<> expect(std::int64_t total);
   Result<> check_size(std::int64_t bytes) const;
+  Result<> ask_room(std::size_t bytes) const;
 
   std::string url_, part_, note_, key_;
   StageOptions options_;
@@ -227,7 +228,9 @@ Result<> Download::head(const net::HttpResponse& answer) {
   if (version_.empty()) return success();  // the part has no version and cannot be continued: no note
   Value note;
   note.set("url", key_).set("version", version_).set("boot", boot_id());
-  return store::write_file_atomic(note_, note.to_json());
+  const std::string text = note.to_json();
+  RILLE_CHECK(ask_room(text.size()));
+  return store::write_file_atomic(note_, text);
 }
 
 Result<> Download::expect(std::int64_t total) {
@@ -244,8 +247,13 @@ Result<> Download::check_size(std::int64_t bytes) const {
                     "stage a smaller file, or raise that limit");
 }
 
+Result<> Download::ask_room(std::size_t bytes) const {
+  return options_.room ? options_.room(static_cast<std::int64_t>(bytes)) : success();
+}
+
 Result<> Download::piece(std::string_view bytes) {
   RILLE_CHECK(check_size(done_ + static_cast<std::int64_t>(bytes.size())));
+  RILLE_CHECK(ask_room(bytes.size()));
   RILLE_CHECK(store::write_all(fd_.get(), bytes, part_));
   done_ += static_cast<std::int64_t>(bytes.size());
   meter_.moved(static_cast<std::int64_t>(bytes.size()));
@@ -308,10 +316,10 @@ Async<> fetch(net::HttpClient& client, Download& download, const StageCache::Kno
 
 // Copies a file from the cache to the destination. False: not cached, or damaged and now removed.
 Async<bool> take_from_cache(Loop& loop, const StageCache& cache, std::string sha256, Staged& staged, Meter& meter,
-                            CancelToken token) {
+                            CancelToken token, Room room) {
   std::string file = cache.file_of(sha256);
   if (file.empty()) co_return false;
-  auto copied = co_await copy_file(loop, file, staged.path, sha256, meter, token);
+  auto copied = co_await copy_file(loop, file, staged.path, sha256, meter, token, std::move(room));
   if (!copied) {
     if (copied.error().kind != ErrorKind::integrity) co_return std::move(copied).error();
     cache.drop(sha256);
@@ -332,10 +340,10 @@ Async<Staged> stage_from_web(net::HttpClient& client, std::string url, std::stri
   Loop& loop = client.loop();
   RILLE_CO_CHECK(prepare_place(destination));
   Meter meter(loop.clock(), options.progress);
-  StageCache cache(options.cache_directory, options.cache_bytes_max);
+  StageCache cache(options.cache_directory, options.cache_bytes_max, options.room);
   Staged staged{.path = destination};
   if (!options.sha256.empty()) {
-    RILLE_CO_TRY(bool taken, co_await take_from_cache(loop, cache, options.sha256, staged, meter, token));
+    RILLE_CO_TRY(bool taken, co_await take_from_cache(loop, cache, options.sha256, staged, meter, token, options.room));
     if (taken) co_return staged;
   }
   // Shared with the thread jobs, which may outlive this coroutine.
@@ -349,7 +357,7 @@ Async<Staged> stage_from_web(net::HttpClient& client, std::string url, std::stri
   RILLE_CO_CHECK(co_await fetch(client, *download, ask ? &*cached : nullptr, options, not_modified, token));
   if (not_modified) {
     staged.version = cached->version;
-    RILLE_CO_TRY(bool taken, co_await take_from_cache(loop, cache, cached->sha256, staged, meter, token));
+    RILLE_CO_TRY(bool taken, co_await take_from_cache(loop, cache, cached->sha256, staged, meter, token, options.room));
     if (taken) {
       download->discard();
       co_return staged;

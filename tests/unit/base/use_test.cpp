@@ -51,6 +51,12 @@ TEST_CASE("disk: the error names the limit, and a refusal counts nothing", "[uni
   CHECK(refused.error().message.find("disk_bytes") != std::string::npos);
   CHECK(use.take(400));
   CHECK(DiskUse(0).take(std::int64_t(1) << 50));
+  CHECK_FALSE(use.written(600));
+  CHECK_FALSE(use.written(0));
+  CHECK_FALSE(use.take(1));
+  CHECK(DiskUse(0).written(std::int64_t(1) << 50));
+  CHECK(use.add_beyond(600) == 600);
+  CHECK(use.add_beyond(600) == 1200);
 }
 
 TEST_CASE("disk: a journal in memory is counted as memory, files are not", "[unit][base]") {

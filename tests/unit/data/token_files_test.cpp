@@ -145,6 +145,15 @@ TEST_CASE_METHOD(Folder, "texts become ids once, the same as of the whole text")
   CHECK(std::filesystem::last_write_time(*made) == written);
   write("text.txt", text + "b");
   CHECK(*tokenize(file, tokenizer, "", cache) != *made);
+  // A script truncates the file while it is encoded: the text ends there, and the process goes on.
+  const auto torn = write("torn.txt", "a" + text);
+  const auto truncate = [&](std::int64_t) -> Result<> {
+    std::filesystem::resize_file(torn, 0);
+    return success();
+  };
+  const auto part = tokenize(torn, tokenizer, "", cache, {}, truncate);
+  REQUIRE(part.ok());
+  CHECK(opened(*part).count() < want->size());
   std::filesystem::create_directories(path + "/texts");
   write("texts/1", "ab");
   write("texts/2", "abc");

@@ -18,72 +18,13 @@
 #include "runtime/compute/device/apart/messages.hpp"
 #include "runtime/compute/device/kernel_files.hpp"
 #include "runtime/compute/device/kernel_includes.hpp"
-#include "runtime/compute/device/processor_clock.hpp"
 #include "runtime/compute/device/tool_output.hpp"
 #include "runtime/core/base/id.hpp"
-#include "tests/unit/device/kernel_samples.hpp"
+#include "tests/unit/device/apart_samples.hpp"
 
 namespace rille::device {
 
 namespace {
-
-const std::string& apart_cache() {
-  static const WorkDirectory directory = *WorkDirectory::create(std::filesystem::temp_directory_path().string());
-  return directory.path();
-}
-
-Result<std::shared_ptr<Kernel>> compile_apart(std::string_view source, bool checked = false,
-                                              std::vector<std::string> flags = {}) {
-  KernelOptions options;
-  options.cache = apart_cache();
-  options.apart = true;
-  options.checked = checked;
-  options.flags = std::move(flags);
-  options.file = "test.lua";
-  options.line = 10;
-  return Kernel::compile(source, options);
-}
-
-std::shared_ptr<Kernel> made_apart(std::string_view source, bool checked = false) {
-  auto k = compile_apart(source, checked);
-  if (!k) FAIL(k.error().summary());
-  return *k;
-}
-
-template <class T>
-LaunchArgument of(std::vector<T>& v) {
-  LaunchArgument a;
-  a.pointer = v.data();
-  a.bytes = v.size() * sizeof(T);
-  return a;
-}
-LaunchArgument of(int n) {
-  LaunchArgument a;
-  std::memcpy(a.value, &n, sizeof n);
-  return a;
-}
-
-LaunchShape line_of_threads(unsigned blocks, unsigned threads) {
-  LaunchShape s;
-  s.grid[0] = blocks;
-  s.block[0] = threads;
-  return s;
-}
-
-// The results of a kernel's system calls, made by code that calls no library.
-const char* const syscalls = R"x(
-  extern "C" int pthread_create(unsigned long*, const void*, void* (*)(void*), void*);
-  extern "C" int pthread_attr_init(void*);
-  extern "C" int pthread_attr_setstacksize(void*, unsigned long);
-  static void* work(void*) { for (volatile long n = 0;; n = n + 1) {} }
-  static void* wait(void*) { for (;;) asm volatile("syscall" :: "a"(34) : "rcx", "r11", "memory"); }
-  static long call(long n, long a = 0, long b = 0, long c = 0, long d = 0, long e = 0) {
-    register long r9 asm("r9") = 0; long r; register long r10 asm("r10") = d; register long r8 asm("r8") = e;
-    asm volatile("syscall" : "=a"(r) : "a"(n), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
-                 : "rcx", "r11", "memory");
-    return r;
-  }
-)x";
 
 std::vector<long> answers(const std::string& body, std::size_t n) {
   const auto k = made_apart(std::string(syscalls) + "__global__ void k(int64_t* out) {" + body + "}");
@@ -99,17 +40,6 @@ Error ended_by(const Kernel& k) {
   const auto r = k.run(line_of_threads(1, 1), {}, said);
   if (r) FAIL("the kernel has not been ended");
   return r.error();
-}
-
-// Waits until the process has ended, while it has not been waited for elsewhere.
-bool gone(pid_t pid) {
-  for (int i = 0; i < 1000; ++i) {
-    std::ifstream stat("/proc/" + std::to_string(pid) + "/stat");
-    const std::string text((std::istreambuf_iterator<char>(stat)), {});
-    if (text.empty() || text.find(") Z ") != text.npos) return true;
-    ::usleep(10'000);
-  }
-  return false;
 }
 
 }  // namespace
@@ -258,12 +188,7 @@ TEST_CASE("a compiler that takes long is ended with its run, and the programs th
   options.apart = true;
   int looks = 0;
   options.stopped = [&looks] { return ++looks > 5; };
-  const auto k = Kernel::compile(
-      "constexpr unsigned long f(unsigned long n) { unsigned long s = 0; for (; n; --n) s = s * 31 + n; return s; }\n"
-      "template <int N> struct S { static constexpr unsigned long v = f(200000 + N) + S<N - 1>::v; };\n"
-      "template <> struct S<0> { static constexpr unsigned long v = 0; };\n"
-      "__global__ void k(unsigned long long* x) { x[0] = S<800>::v; }",
-      options);
+  const auto k = Kernel::compile(long_to_compile, options);
   REQUIRE_FALSE(k);
   CHECK(k.error().kind == ErrorKind::cancelled);
   const auto left = [] {
@@ -342,22 +267,6 @@ TEST_CASE("what a kernel apart leaves computing ends its process", "[unit][apart
   const auto again = k->run(line_of_threads(1, 1), {of(pid)}, said);
   REQUIRE_FALSE(again.ok());
   CHECK(again.error().message.find("gone on computing after its launch") != std::string::npos);
-}
-
-TEST_CASE("a lane's clock counts what its kernels apart compute", "[unit][apart]") {
-  const auto k = made_apart(std::string(syscalls) + R"x(__global__ void k(int64_t* ns) {
-    for (volatile int n = 0; n < 50000000; n = n + 1) {}
-    long time[2];
-    call(228, 2, (long)time);  // clock_gettime, of the process
-    ns[0] = time[0] * 1000000000 + time[1];
-  })x");
-  const auto clock = ProcessorClock::of_team();
-  const std::int64_t before = clock.ns();
-  std::vector<long> ns(1);
-  std::string said;
-  for (int i = 0; i < 2; ++i) REQUIRE(k->run(line_of_threads(1, 1), {of(ns)}, said).ok());
-  CHECK(ns[0] > 0);
-  CHECK(clock.ns() - before >= ns[0]);
 }
 
 TEST_CASE("what a confined compiler has made is never loaded into this process", "[unit][apart]") {

@@ -431,6 +431,31 @@ TEST_CASE("what is fetched from a machine counts against disk_bytes") {
   CHECK_FALSE(std::filesystem::exists(target + "2/a"));
 }
 
+TEST_CASE("what is fetched to be staged counts against disk_bytes, a file of this machine does not") {
+  Runner r;
+  r.limits.disk = std::make_shared<DiskUse>(150'000);
+  const std::string source = r.dir.path + "/source";
+  std::ofstream(source) << std::string(100'000, 'x');
+  const Result<Value> out = r.run([&](Live& l) -> CppGuest::Body {
+    return [&](FiberId f) -> Async<Value> {
+      const Value none{Value::Object{}};
+      RILLE_CO_TRY(LeaseView box, co_await l.run->rent(f, "box", none, "test"));
+      RILLE_CO_CHECK(co_await l.run->stage(f, box.id, source, "a", none, "test:0"));
+      RILLE_CO_CHECK(co_await l.run->stage(f, box.id, source, "b", none, "test:1"));
+      RILLE_CO_CHECK(co_await l.run->stage(f, box.id, "file://" + source, "c", none, "test:2"));
+      std::filesystem::copy_file(source, source + "2");
+      co_return co_await l.run->stage(f, box.id, "file://" + source + "2", "d", none, "test:3");
+    };
+  });
+  REQUIRE_FALSE(out.ok());
+  CHECK(out.error().kind == ErrorKind::quota);
+  CHECK(out.error().code == "disk_bytes");
+  CHECK(r.count("staged") == 3);
+  std::uintmax_t bytes = 0;
+  for (const auto& e : std::filesystem::directory_iterator(r.dir.path + "/runs/r/staged")) bytes += e.file_size();
+  CHECK(bytes == 100'000);
+}
+
 TEST_CASE("checkpoints that are kept count against disk_bytes") {
   Runner r;
   r.limits.disk = std::make_shared<DiskUse>(150'000);

@@ -463,6 +463,39 @@ TEST_CASE("a budget warns once its share is reserved, and says what it refuses")
   CHECK_THAT(warnings[0], Catch::Contains("$2.00 of the run's budget of $2.00 are spent or reserved"));
 }
 
+TEST_CASE("a resumed run may spend what its host program allows now, but not more than its script's budget") {
+  World world;
+  int processes = 0;
+  const std::int64_t allowed_now = GENERATE(1'200'000, 2'500'000, -1);
+  const bool own = GENERATE(false, true);
+  auto script = [&](Run& run, CppGuest&, World&) -> CppGuest::Body {
+    RunLimits limits;
+    limits.spend_micros = ++processes == 1 ? 1'500'000 : allowed_now;
+    run.limit(limits);
+    return [&](FiberId f) -> Async<Value> {
+      if (own) RILLE_CO_CHECK(run.set_budget(f, Value().set("limit", 1.5)));
+      const Value hour = Value().set("ttl", "1h").set("min_ttl", "1h");
+      RILLE_CO_TRY(LeaseView first, co_await run.rent(f, "a", hour, "test"));
+      (void)first;
+      const auto second = co_await run.rent(f, "b", hour, "test");
+      CHECK(second.error().kind == ErrorKind::budget);
+      if (processes == 1) world.crash_at = world.places + 1;
+      RILLE_CO_CHECK(co_await world.place(run.loop()));
+      if (allowed_now > 0) {
+        const Result<> raised = run.set_budget(f, Value().set("limit", 3.0));
+        CHECK(raised.error().kind == ErrorKind::budget);
+      }
+      const auto third = co_await run.rent(f, "c", hour, "test");
+      CHECK(third.ok() == (!own && allowed_now != 1'200'000));
+      co_return Value();
+    };
+  };
+  REQUIRE_FALSE(Process::run(world, script));
+  const auto out = Process::run(world, script);
+  REQUIRE(out);
+  CHECK(out->ok());
+}
+
 TEST_CASE("each message reaches one fiber, also when several wait for it") {
   World world;
   {

@@ -21,6 +21,7 @@ struct Home {
   std::shared_ptr<store::Db> disk = store::Journal::make_disk().value();
   std::set<std::string> alive;
   std::vector<std::string> started, told, interrupted;
+  bool interrupts = true;
   std::map<std::string, std::string> scripts{{"/x.lua", "one"}};
   int reaped = 0, reaps_fail = 0;
   std::function<void()> on_reap;
@@ -43,7 +44,11 @@ struct Home {
       alive.insert(run);
       return {};
     };
-    world.interrupt = [this](const std::string& run) { interrupted.push_back(run); };
+    world.interrupt = [this](const std::string& run) -> Result<> {
+      if (!interrupts) return make_error(ErrorKind::state, "its process is another program");
+      interrupted.push_back(run);
+      return {};
+    };
     world.reap = [this]() -> Async<> {
       ++reaped;
       if (on_reap) on_reap();
@@ -181,6 +186,18 @@ TEST_CASE("an instant ends the last run, once, and begins when it has ended") {
   home.end_all();
   home.watch_for(60'000);
   CHECK(home.take_started() == Runs{"s-20261121T160000Z"});
+}
+
+TEST_CASE("a run that gets no signal is not said to be cancelled") {
+  Home home;
+  home.interrupts = false;
+  REQUIRE(home.add("s", "every 1h", "one", "cancel").ok());
+  home.watch_for(hour_ms + 1000);
+  home.take_told();
+  home.watch_for(2 * hour_ms);
+  const Runs told = home.take_told();
+  CHECK(std::count(told.begin(), told.end(), "failed  ") == 1);
+  CHECK(std::none_of(told.begin(), told.end(), [](const auto& line) { return line.starts_with("cancelled"); }));
 }
 
 TEST_CASE("a run that was given up is no reason not to start the next one") {

@@ -19,7 +19,9 @@ struct Rich {
   double x;
 };
 
-int shared_count = 0;
+struct Late {};
+
+int shared_count = 0, late_defined = 0;
 
 int get(lua_State* L) {
   push(L, *check_object<Plain>(L, 1, "plain:get").held);
@@ -40,6 +42,23 @@ int make_rich(lua_State* L) {
   return 1;
 }
 
+int late_name(lua_State* L) {
+  check_object<Late>(L, 1, "late:name");
+  push(L, "late");
+  return 1;
+}
+
+int define_late(lua_State* L) {
+  ++late_defined;
+  define_class<Late>(L, {.name = "Late", .methods = {{"name", bind<late_name>}}});
+  return 0;
+}
+
+int make_late(lua_State* L) {
+  push_object(L, Late{});
+  return 1;
+}
+
 bool rich_field(lua_State* L, std::string_view key) {
   if (key != "x") return false;
   push(L, check_object<Rich>(L, 1, "rich").x);
@@ -51,8 +70,12 @@ Result<Value> encode_rich(lua_State* L, int index) { return Value().set("x", tes
 int open_classes(lua_State* L) {
   define_class<Plain>(L, {.name = "Plain", .methods = {{"get", bind<get>}}});
   define_class<Rich>(L, {.name = "Rich", .field = rich_field, .fields = {"x"}, .encode = encode_rich});
+  define_class_later<Late>(L, bind<define_late>);
   lua_newtable(L);
-  set_functions(L, {{"plain", bind<make_plain>}, {"rich", bind<make_rich>}});
+  set_functions(L, {{"plain", bind<make_plain>},
+                    {"rich", bind<make_rich>},
+                    {"late", bind<make_late>},
+                    {"late_name", bind<late_name>}});
   set_global(L, "make");
   return 0;
 }
@@ -80,6 +103,15 @@ TEST_CASE("objects have methods and fields, and say what is near") {
   CHECK(run("return {make.rich(3)}") == R"([{"x":3}])");
   CHECK(run("return make.plain()").find("the result is a Plain, which cannot be stored") != std::string::npos);
   CHECK(run("return getmetatable(make.plain())") == R"("Plain")");
+}
+
+TEST_CASE("a class can be defined when its first object is made") {
+  late_defined = 0;
+  CHECK(run("return make.plain():get()") == "7");
+  CHECK(late_defined == 0);
+  CHECK(run("local a, b = make.late(), make.late() return {a:name(), tostring(b)}") == R"(["late","Late"])");
+  CHECK(late_defined == 1);
+  CHECK(run("return make.late_name(make.plain())").find("late:name: expected Late, got a Plain") != std::string::npos);
 }
 
 TEST_CASE("objects as keys iterate in the order of their creation") {

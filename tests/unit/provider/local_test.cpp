@@ -71,6 +71,19 @@ TEST_CASE_METHOD(LocalFixture, "terminate removes, may be repeated, and finishes
   CHECK(create("token").state == MachineState::live);
 }
 
+TEST_CASE_METHOD(LocalFixture, "a machine that is a link, as a foreign home may have, removes nothing where it leads") {
+  Machine machine = create("token");
+  const std::string link = machine.channel.directory, elsewhere = temp.file("elsewhere");
+  fs::rename(link, elsewhere);
+  fs::create_directory_symlink(elsewhere, link);
+  Result<> refused = wait(provider->terminate(machine.id, {}));
+  REQUIRE_FALSE(refused.ok());
+  CHECK(refused.error().kind == ErrorKind::integrity);
+  CHECK(refused.error().message.find(link) != std::string::npos);
+  CHECK(fs::is_directory(elsewhere + "/work"));
+  CHECK(wait(provider->describe(machine.id, {})).value().state == MachineState::live);  // nor is it marked
+}
+
 TEST_CASE_METHOD(LocalFixture, "what a killed create left is no machine, and a later create is not disturbed") {
   fs::create_directories(temp.file("instances/.new-i-00ff-aaaa/work"));
   CHECK(listed() == 0);

@@ -27,13 +27,28 @@ TEST_CASE("ssh: numbers that no host has") {
 TEST_CASE("ssh: machines and their notices; damage is refused") {
   SshHost host;
   host.name = host.address = "gpu1";
-  const auto all = read_ssh_machines(
-      host,
-      "/d/i-1\n{\"id\":\"gpu1/i-1\",\"expires_wall_us\":-1}\n\n{\"deadline_wall_us\":5}\n/d/i-2\n{\"id\":\"b\"}\n");
+  const auto all =
+      read_ssh_machines(host,
+                        "/d/i-1\n{\"id\":\"gpu1/i-1\",\"expires_wall_us\":-1}\n\n{\"deadline_wall_us\":5}\n/d/"
+                        "i-2\n{\"id\":\"gpu1/i-2\"}\n");
   REQUIRE(all.ok());
   REQUIRE(all->size() == 2);
   CHECK((*all)[0].notice_wall_us == 5);
   CHECK((*all)[0].expires_wall_us == 0);
   CHECK((*all)[1].channel.directory == "/d/i-2");
   CHECK_FALSE(read_ssh_machines(host, "bash: warning: no locale\n").ok());
+}
+
+TEST_CASE("ssh: a machine that says it is another one is left out, since that one would be ended for it") {
+  SshHost host;
+  host.name = "gpu1";
+  for (const char* id : {"gpu2/i-1", "gpu1/i-2", "i-1", ""}) {
+    const std::string other = std::string("/d/i-1\n{\"id\":\"") + id + "\"}\n\n{\"deadline_wall_us\":5}\n";
+    const auto all = read_ssh_machines(host, other + "/d/i-3\n{\"id\":\"gpu1/i-3\"}\n");
+    REQUIRE(all.ok());
+    REQUIRE(all->size() == 1);
+    CHECK((*all)[0].id == "gpu1/i-3");
+    CHECK((*all)[0].notice_wall_us == 0);
+  }
+  CHECK(read_ssh_machines(host, "{\"id\":\"gpu1/i-1\"}\n").value().empty());
 }

@@ -151,15 +151,119 @@ TEST_CASE("pragmas that read the database are allowed; those that change setting
 }
 
 namespace {
+Transaction::Bounds bounds() {
+  Transaction::Bounds b;
+  b.text_bytes_max = 1 << 20;
+  b.maps_nothing = true;
+  return b;
+}
+
 struct Bounded {  // a transaction of a run under limits
   TempDir dir;
   std::unique_ptr<Transaction> transaction;
   Bounded() {
     make(dir.file("a.db"));
-    transaction = Transaction::begin(dir.file("a.db"), record("one"), 1 << 20).value();
+    transaction = Transaction::begin(dir.file("a.db"), record("one"), bounds()).value();
   }
 };
+
+struct Connection {  // of another program
+  sqlite3* db = nullptr;
+  explicit Connection(const std::string& path) { REQUIRE(sqlite3_open(path.c_str(), &db) == SQLITE_OK); }
+  ~Connection() { sqlite3_close(db); }
+  void run(const char* sql) { REQUIRE(sqlite3_exec(db, sql, nullptr, nullptr, nullptr) == SQLITE_OK); }
+};
 }  // namespace
+
+TEST_CASE("bounded: a database in WAL mode is used without a file that is mapped into memory") {
+  TempDir dir;
+  const std::string path = dir.file("a.db"), shared = path + "-shm";
+  make(path);
+  Connection(path).run("PRAGMA journal_mode=WAL");
+  std::filesystem::remove(shared);
+  for (const int before : {0, 1}) {
+    auto t = Transaction::begin(path, record(fmt::format("{}", before)), bounds());
+    REQUIRE(t.ok());
+    CHECK((*t)->query("SELECT count(*) AS n FROM t", Value()).value().to_json() ==
+          fmt::format("[{{\"n\":{}}}]", before));
+    REQUIRE((*t)->exec("INSERT INTO t VALUES(1)", Value()).ok());
+    CHECK_FALSE(std::filesystem::exists(shared));
+    REQUIRE((*t)->commit(Value(), 1).ok());
+    CHECK_FALSE(std::filesystem::exists(shared));
+  }
+  Connection other(path);
+  other.run("SELECT * FROM t");
+  CHECK(std::filesystem::exists(shared));
+  const auto refused = Transaction::begin(path, record("2"), bounds());
+  REQUIRE_FALSE(refused.ok());
+  CHECK(refused.error().kind == ErrorKind::state);
+  CHECK(refused.error().retryable);
+  CHECK(count(path) == 2);  // without bounds both may be open
+}
+
+TEST_CASE("bounded: what a transaction writes is asked for before it is committed") {
+  const std::string mode = GENERATE("WAL", "DELETE");
+  const int rows = GENERATE(100, 20'000);  // the first fits into SQLite's cache
+  TempDir dir;
+  const std::string path = dir.file("a.db");
+  make(path);
+  Connection(path).run(("PRAGMA journal_mode=" + mode).c_str());
+  std::int64_t counted = 0, most = 0;
+  auto limited = bounds();
+  limited.disk = [&](std::int64_t bytes) -> Result<> {
+    counted += bytes;
+    if (counted > most) return make_error(ErrorKind::quota, "full");
+    return {};
+  };
+  const auto fill = [&](const std::string& token, int n) -> Result<> {
+    RILLE_TRY(const auto t, Transaction::begin(path, record(token), limited));
+    RILLE_CHECK(t->exec(fmt::format("WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x+1 FROM c LIMIT {}) "
+                                    "INSERT INTO t SELECT randomblob(1000) FROM c",
+                                    n),
+                        Value()));
+    return t->commit(Value(), 1);
+  };
+  most = rows * 500;
+  const Result<> full = fill("one", rows);
+  REQUIRE_FALSE(full.ok());
+  CHECK(full.error().message == "full");
+  CHECK(count(path) == 0);
+  const std::int64_t beyond = counted;
+  CHECK(beyond > most);
+  REQUIRE_FALSE(fill("again", 1).ok());
+  CHECK(counted == beyond);  // nothing more was written
+  most = 1'000'000'000, counted = 0;
+  REQUIRE(fill("two", rows).ok());
+  CHECK(count(path) == rows);
+  CHECK(counted > rows * 1000);
+  CHECK(counted < rows * 3000);
+}
+
+TEST_CASE("bounded: pages that only COMMIT can write, because of a reader, are counted then") {
+  TempDir dir;
+  const std::string path = dir.file("a.db");
+  make(path);
+  std::optional<Connection> reader(std::in_place, path);
+  std::int64_t counted = 0;
+  int calls = -1;  // of the commit, once it has begun
+  auto limited = bounds();
+  limited.disk = [&](std::int64_t bytes) -> Result<> {
+    counted += bytes;
+    if (calls >= 0 && ++calls == 2) {
+      CHECK(counted == 0);
+      reader.reset();
+    }
+    return {};
+  };
+  auto t = Transaction::begin(path, record(""), limited);
+  REQUIRE(t.ok());
+  REQUIRE((*t)->exec("INSERT INTO t VALUES(randomblob(100000))", Value()).ok());
+  reader->run("BEGIN; SELECT * FROM t");
+  calls = 0;
+  REQUIRE((*t)->commit(Value(), 1).ok());
+  CHECK(calls >= 3);
+  CHECK(counted > 100'000);
+}
 
 TEST_CASE("bounded: no function is given long texts") {
   const Bounded bounded;
@@ -228,7 +332,7 @@ TEST_CASE("the linear-time functions give SQLite's results") {
   };
   const auto want = answers(theirs);
   theirs->reset();
-  auto ours = Transaction::begin(path, record(""), 1 << 20);
+  auto ours = Transaction::begin(path, record(""), bounds());
   for (const auto& [values, answer] : answers(ours)) {
     INFO(values);
     CHECK(answer == want.at(values));

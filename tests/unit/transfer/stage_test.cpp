@@ -327,6 +327,58 @@ TEST_CASE_METHOD(Fixture, "the cache saves the second transfer and is checked") 
   CHECK(out("f") == "new");
 }
 
+TEST_CASE_METHOD(Fixture, "nothing is written that there is no room for") {
+  ScriptedServer server([&](const Request& r, Wire& w) { serve(r, w); });
+  std::int64_t counted = 0, most = 0;
+  options.room = [&](std::int64_t bytes) -> Result<> {
+    if (counted + bytes > most) return make_error(ErrorKind::quota, "full");
+    counted += bytes;
+    return success();
+  };
+  const auto size = [&](const std::string& name) {
+    return static_cast<std::int64_t>(std::filesystem::file_size(dir.file(name)));
+  };
+  SECTION("of a web file") {
+    most = 150'000;
+    auto full = get(server.url("/f"));
+    REQUIRE(!full.ok());
+    CHECK(full.error().kind == ErrorKind::quota);
+    CHECK(size("out.part") + size("out.part.json") == counted);
+    CHECK(server.count() == 1);
+    most = 1'000'000;  // what was kept is not counted again
+    const std::int64_t before = counted, kept = size("out.part");
+    REQUIRE(get(server.url("/f")).ok());
+    CHECK(counted - before == 300'000 - kept);
+  }
+  SECTION("in the cache, and of a copy from there") {
+    options.cache_directory = dir.file("cache");
+    most = 400'000;  // enough for the file, not for the cache's copy
+    REQUIRE(get(server.url("/f"), "a").ok());
+    CHECK(!there("cache/sha256/" + sha()));
+    most = 10'000'000;
+    std::int64_t before = counted;
+    REQUIRE(get(server.url("/f"), "b").ok());
+    CHECK(counted - before > 600'000);
+    CHECK(size("cache/sha256/" + sha()) == 300'000);
+    before = counted;
+    CHECK(get(server.url("/f"), "c")->from_cache);
+    CHECK(counted - before == 300'000);
+    most = counted + 299'999;
+    CHECK(get(server.url("/f"), "d").error().kind == ErrorKind::quota);
+    CHECK(!there("d"));
+  }
+  SECTION("of local files") {
+    REQUIRE(store::make_directories(dir.file("folder/deep")).ok());
+    for (const char* name : {"folder/x", "folder/deep/y"})
+      REQUIRE(store::write_file_atomic(dir.file(name), content).ok());
+    most = 500'000;
+    CHECK(get(dir.file("folder"), "copy").error().kind == ErrorKind::quota);
+    CHECK(counted == 300'000);
+    CHECK(get("file://" + dir.file("folder/x"), "copy2").error().kind == ErrorKind::quota);
+    CHECK(!there("copy2"));
+  }
+}
+
 TEST_CASE_METHOD(Fixture, "parameters that are no signature are part of a cached address") {
   ScriptedServer server([&](const Request& r, Wire& w) {
     const std::string dated = "Last-Modified: Mon, 02 Nov 2026 00:00:00 GMT\r\n";

@@ -13,6 +13,7 @@
 
 #include "runtime/compute/device/kernel_files.hpp"
 #include "runtime/compute/device/kernel_run.hpp"
+#include "runtime/compute/device/tree_time.hpp"
 
 namespace rille::device {
 
@@ -71,7 +72,9 @@ void KernelChild::keep(const Spawn& what) {
   while (!changed_.wait_for(lock, look_at_rest_every, [&] { return over_; }))
     if (!computes_) look_locked();
   ::kill(pid_, SIGKILL);
-  while (::waitpid(pid_, &status_, 0) < 0 && errno == EINTR) {}
+  rusage used{};
+  while (::wait4(pid_, &status_, 0, &used) < 0 && errno == EINTR) {}
+  used_ns_ = device::processor_ns(used);
 }
 
 void KernelChild::launch(std::int64_t memory_bytes, std::int64_t address_bytes) {
@@ -126,7 +129,8 @@ void KernelChild::limit_address_space(std::int64_t more_bytes) {
 
 std::int64_t KernelChild::processor_ns() const {
   timespec t{};
-  return ::clock_gettime(clock_, &t) == 0 ? t.tv_sec * std::int64_t(1'000'000'000) + t.tv_nsec : 0;
+  if (used_ns_ || ::clock_gettime(clock_, &t) != 0) return used_ns_;
+  return t.tv_sec * std::int64_t(1'000'000'000) + t.tv_nsec;
 }
 
 }  // namespace rille::device

@@ -34,6 +34,7 @@ class KernelChild {
   void rest();
   void look();  // call every 10 ms or so while the process may compute
   clockid_t clock() const { return clock_; }
+  std::int64_t processor_ns() const;  // that the process has used; after end(): in all
   // Ends the process, if it has not ended by itself. Returns its exit status.
   int end();
   // The reason why look() has killed the process: "it has started more than 264 threads"; "": it has not.
@@ -43,7 +44,6 @@ class KernelChild {
   void keep(const Spawn& what);
   void look_locked();
   void limit_address_space(std::int64_t more_bytes);
-  std::int64_t processor_ns() const;
 
   std::thread thread_;
   std::mutex mutex_;  // guards the members below, once the process has started
@@ -52,6 +52,7 @@ class KernelChild {
   pid_t pid_ = 0;
   clockid_t clock_ = 0;
   int status_ = 0;
+  std::int64_t used_ns_ = 0;  // processor time of the process in all, once it has been waited for
   std::int64_t memory_bytes_ = 0, rested_ns_ = 0;
   std::optional<std::int64_t> address_bytes_;  // limit of its address space when the kernel has been loaded
   std::string why_;

@@ -32,23 +32,23 @@ constexpr std::size_t page_bytes = 4096;
 
 std::atomic<int> processes{0};
 
-struct Room {
+// Memory and address space that a launch needs besides kernel_memory_bytes.
+struct Needed {
   std::int64_t memory_bytes = 0, address_bytes = 0;
 };
 
-// Memory and address space that a launch needs besides kernel_memory_bytes.
-Room room_for(const apart::Launch& ask, ArgumentRanges& ranges, bool checked) {
-  Room room;
-  room.memory_bytes = std::int64_t(ask.memory_bytes);
+Needed needed_for(const apart::Launch& ask, ArgumentRanges& ranges, bool checked) {
+  Needed needed;
+  needed.memory_bytes = std::int64_t(ask.memory_bytes);
   std::int64_t gaps = 0;
   for (const auto& r : ranges.list()) {
     if (!checked) break;
-    room.memory_bytes += std::int64_t(r.bytes);
+    needed.memory_bytes += std::int64_t(r.bytes);
     gaps += std::int64_t(2 * gap_bytes);
   }
   const std::int64_t threads = ask.cooperative ? std::int64_t(ask.grid[0]) * ask.grid[1] * ask.grid[2] : 0;
-  room.address_bytes = room.memory_bytes + gaps + threads * kernel_thread_bytes;
-  return room;
+  needed.address_bytes = needed.memory_bytes + gaps + threads * kernel_thread_bytes;
+  return needed;
 }
 
 template <std::size_t n>
@@ -73,28 +73,52 @@ bool known(const rille_abi::Parameter& p) {
 }  // namespace
 
 Result<std::unique_ptr<KernelProcess>> KernelProcess::start(const std::string& name, const std::string& library,
-                                                            bool checked, std::size_t constants) {
-  std::unique_ptr<KernelProcess> p(new KernelProcess(name));
+                                                            const KernelOptions& options) {
+  std::unique_ptr<KernelProcess> p(new KernelProcess(name, options.computed));
   if (processes.fetch_add(1) >= processes_max) {
     return make_error(ErrorKind::quota,
                       fmt::format("kernel {}: there are {} kernels under limits already", name, processes_max),
                       "make a kernel once and launch it often; a kernel ends when no variable refers to it any more");
   }
-  RILLE_CHECK(p->begin(library, checked, constants));
+  RILLE_CHECK(p->begin(library, options));
   return p;
 }
 
-KernelProcess::KernelProcess(std::string name) : name_(std::move(name)) {}
+KernelProcess::KernelProcess(std::string name, std::function<void(std::int64_t ns)> computed)
+    : name_(std::move(name)), computed_(std::move(computed)) {}
 
 KernelProcess::~KernelProcess() {
-  child_.reset();
+  end_child();
+  // What the process has computed outside of launches, or after the last look at a launch that was stopped.
+  if (computed_ && used_ns_ > counted_ns_) computed_(used_ns_ - counted_ns_);
   if (socket_ >= 0) ::close(socket_);
   if (memory_ >= 0) ::close(memory_);
   processes.fetch_sub(1);
 }
 
-Result<> KernelProcess::begin(const std::string& library, bool checked, std::size_t constants) {
-  checked_ = checked;
+// Counts the processor time of loading, because code of the kernel may run then.
+Result<> KernelProcess::await_loaded(apart::Loaded& loaded, const KernelOptions& options) {
+  const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(load_limit_ms);
+  bool late = false;
+  const auto count = [&] {
+    const std::int64_t now_ns = child_->processor_ns();
+    if (!computed_ || now_ns <= counted_ns_) return;
+    computed_(now_ns - counted_ns_);
+    counted_ns_ = now_ns;
+  };
+  auto told = receive(&loaded, sizeof loaded, [&] {
+    count();
+    late = std::chrono::steady_clock::now() > until;
+    return late || (options.stopped && options.stopped());
+  });
+  if (told) count();
+  if (!late) return told;
+  return make_error(ErrorKind::timeout,
+                    fmt::format("kernel {}: its process did not start within {} s", name_, load_limit_ms / 1000));
+}
+
+Result<> KernelProcess::begin(const std::string& library, const KernelOptions& options) {
+  checked_ = options.checked;
   RILLE_TRY(const std::string program, kernel_program());
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
@@ -106,7 +130,7 @@ Result<> KernelProcess::begin(const std::string& library, bool checked, std::siz
   // made by a compiler, which may be hostile
   const int file = ::open(library.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   Spawn what;
-  what.argv = {program, "run", name_, checked ? "checked" : "unchecked"};
+  what.argv = {program, "run", name_, checked_ ? "checked" : "unchecked"};
   what.without = environment_without({"OMP_NUM_THREADS"});
   what.directory = "/";
   what.files = {{ends[1], apart::socket_fd}, {memory_, apart::memory_fd}, {file, apart::library_fd}};
@@ -120,12 +144,7 @@ Result<> KernelProcess::begin(const std::string& library, bool checked, std::siz
   if (!child_) return errno_error("cannot start the process of the kernel", name_, failed);
   if (const Error* e = child_->failure()) return *e;
   apart::Loaded loaded;
-  const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(load_limit_ms);
-  if (auto told = receive(&loaded, sizeof loaded, [&] { return std::chrono::steady_clock::now() > until; }); !told) {
-    if (told.error().kind != ErrorKind::cancelled) return told;
-    return make_error(ErrorKind::timeout,
-                      fmt::format("kernel {}: its process did not start within {} s", name_, load_limit_ms / 1000));
-  }
+  RILLE_CHECK(await_loaded(loaded, options));
   if (loaded.failed) {
     Error e = make_error(ErrorKind::device, text_of(loaded.message), text_of(loaded.hint));
     for (const auto kind : {ErrorKind::invalid, ErrorKind::integrity})
@@ -133,7 +152,7 @@ Result<> KernelProcess::begin(const std::string& library, bool checked, std::siz
     e.code = text_of(loaded.code);
     return e;
   }
-  bool right = loaded.parameters <= rille_abi::parameters_max && loaded.symbols == constants;
+  bool right = loaded.parameters <= rille_abi::parameters_max && loaded.symbols == options.constants.size();
   for (unsigned i = 0; right && i < loaded.parameters; ++i) {
     parameters_.push_back(loaded.parameter[i]);
     right = known(parameters_.back());
@@ -147,10 +166,17 @@ Result<> KernelProcess::begin(const std::string& library, bool checked, std::siz
                     fmt::format("kernel {}: its process sent an invalid description of the kernel", name_));
 }
 
+void KernelProcess::end_child() {
+  if (!child_) return;
+  child_->end();
+  used_ns_ = child_->processor_ns();
+  child_.reset();
+}
+
 Error KernelProcess::ended() {
   const int status = child_ ? child_->end() : 0;
   const std::string why = child_ ? child_->why() : "";
-  child_.reset();
+  end_child();
   if (!why.empty())
     return make_error(ErrorKind::quota, fmt::format("kernel {}: the process that runs it was ended: {}", name_, why));
   std::string how = "has ended";
@@ -170,14 +196,14 @@ Result<> KernelProcess::receive(void* message, std::size_t bytes, const std::fun
     if (n > 0) break;
     child_->look();
     if (!stopped || !stopped()) continue;
-    child_.reset();
+    end_child();
     return make_error(ErrorKind::cancelled, fmt::format("kernel {}: stopped, with the process that ran it", name_));
   }
   ssize_t got;
   while ((got = ::recv(socket_, message, bytes, MSG_TRUNC)) < 0 && errno == EINTR) {}
   if (got == ssize_t(bytes)) return success();
   if (got <= 0) return ended();
-  child_.reset();
+  end_child();
   return make_error(ErrorKind::integrity,
                     fmt::format("kernel {}: its process sent {} bytes, expected {}", name_, got, bytes));
 }
@@ -229,7 +255,7 @@ Result<> KernelProcess::run(const LaunchShape& shape, const std::vector<LaunchAr
     ask.argument[i].offset = ranges.copy_of(arguments[i].pointer);
     ask.argument[i].bytes = arguments[i].bytes;
   }
-  const Room room = room_for(ask, ranges, checked_);
+  const Needed needed = needed_for(ask, ranges, checked_);
   if (::ftruncate(memory_, off_t(ask.memory_bytes)) != 0)
     return errno_error("no memory for the arguments of the kernel", name_, errno);
   for (const auto& r : ranges.list()) {
@@ -239,7 +265,7 @@ Result<> KernelProcess::run(const LaunchShape& shape, const std::vector<LaunchAr
       done += std::size_t(n);
     }
   }
-  child_->launch(room.memory_bytes, room.address_bytes);
+  child_->launch(needed.memory_bytes, needed.address_bytes);
   ProcessorClock::Also clock(child_->clock(), counted_ns_);
   if (::send(socket_, &ask, sizeof ask, MSG_NOSIGNAL) != ssize_t(sizeof ask)) return ended();
   apart::Ran ran;

@@ -51,6 +51,9 @@ Result<std::vector<Machine>> read_ssh_machines(const SshHost& host, const std::s
     }
     Machine m;
     m.id = file.text("id");
+    // Hosts with a common home see each other's folders. And a job may write its machine.json: with the id of a machine
+    // elsewhere and an expired tag, `rille gc` would end that machine.
+    if (m.id != host.name + "/" + directory.substr(directory.rfind('/') + 1)) continue;
     m.state = file.boolean("terminating") ? MachineState::terminating : MachineState::live;
     m.tag = file.text("tag");
     m.created_wall_us = instant(file, "created_wall_us");

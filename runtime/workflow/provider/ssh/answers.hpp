@@ -19,7 +19,8 @@ struct SshProbe {
 SshProbe read_ssh_probe(const std::string& text);
 
 // The answer of `create`, `describe` and `list`: for each instance a line with its directory, machine.json, and
-// possibly notice.json. Error `invalid`: a line is not JSON.
+// possibly notice.json. Machines whose id names another host or folder are left out. Error `invalid`: a line is not
+// JSON.
 Result<std::vector<Machine>> read_ssh_machines(const SshHost& host, const std::string& text);
 
 }  // namespace rille::provider

@@ -72,7 +72,8 @@ std::vector<std::string> SshHost::prefix() const {
   // BatchMode: ssh asks no questions, so a host with an unknown key is refused.
   std::vector<std::string> out{"ssh", "-T", "-a", "-x", "-o", "BatchMode=yes", "-o", "ConnectTimeout=15", "-o",
                                "ServerAliveInterval=15", "-o", "ServerAliveCountMax=4",
-                               // these options override the user's ssh configuration
+                               // ssh takes the first value of an option: neither the user's configuration nor
+                               // `options` change these
                                "-o", "StrictHostKeyChecking=yes", "-o", "RemoteCommand=none", "-o",
                                "ClearAllForwardings=yes"};
   if (port) out.insert(out.end(), {"-p", std::to_string(port)});
