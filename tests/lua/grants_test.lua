@@ -234,10 +234,19 @@ tap.test("a store", function()
   row("Store:get", "network", function() store:get("k") end, true)
   row("Store:list", "network", function() store:list() end, true)
   row("Store:put", "network", function() store:put("k", "x") end, true)
-  set_grants '{"network":["127.0.0.1:1"]}'
+  local calls = {
+    delete = function() store:delete("k") end, exists = function() store:exists("k") end,
+    get = function() store:get("k") end, list = function() store:list() end, put = function() store:put("k", "x") end,
+  }
+  set_grants '{"network":["127.0.0.1:1"]}'  -- but not the keys
+  for name, call in pairs(calls) do
+    tap.raises("denied", "providers = ", call)
+    tried["Store:" .. name] = " network providers"
+  end
+  set_grants '{"network":["127.0.0.1:1"],"providers":["aws"]}'
   tap.raises("denied", "read = ", function() store:put("k", { file = "/etc/passwd" }) end)
   tap.raises("denied", "write = ", function() store:get("k", { file = "/etc/x" }) end)
-  tried["Store:put"], tried["Store:get"] = " network read", " network write"
+  tried["Store:put"], tried["Store:get"] = " network providers read", " network providers write"
 end)
 
 tap.test("native code", function()

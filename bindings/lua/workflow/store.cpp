@@ -61,6 +61,7 @@ Result<StoreCall> begin_call(lua_State* L, const char* name, int key_index, int 
   // An address that cannot be opened fails below, unless the journal knows what was.
   if (open_bucket(*call.bucket, call.verb.run.loop()))
     RILLE_CHECK(call.bucket->grants.connect_to_url(what, call.bucket->store->server()));
+  RILLE_CHECK(call.bucket->grants.keys(what, objects::provider_of(call.bucket->url)));
   call.identity.set("call", name).set("url", call.bucket->url.root()).set("key", call.key);
   return call;
 }
@@ -153,14 +154,33 @@ Result<int> store_put(lua_State* L) {
                   });
 }
 
-Async<Value> get_text(objects::ObjectStore& store, std::string key, CancelToken token) {
+using Memory = std::shared_ptr<MemoryUse>;
+
+// Holds memory for what a store sends until the run has it.
+class Received {
+ public:
+  explicit Received(Memory memory) : memory_(std::move(memory)) {}
+  Result<> add(std::size_t bytes) {
+    RILLE_TRY(MemoryHeld one, MemoryHeld::take(memory_, MemoryUse::Part::results, static_cast<std::int64_t>(bytes)));
+    held_.push_back(std::move(one));
+    return success();
+  }
+
+ private:
+  Memory memory_;
+  std::vector<MemoryHeld> held_;
+};
+
+Async<Value> get_text(objects::ObjectStore& store, std::string key, Memory memory, CancelToken token) {
   std::string text;
+  Received received(std::move(memory));
   const objects::Sink sink = [&](std::string_view piece) -> Result<> {
     if (static_cast<std::int64_t>(text.size() + piece.size()) > got_text_bytes_max)
       return make_error(ErrorKind::quota,
                         fmt::format("store:get: {} is larger than {}, the limit of a text", store.address(key),
                                     format_size_bytes(got_text_bytes_max)),
                         "get it into a file: store:get(key, { file = \"model.bin\" })");
+    RILLE_CHECK(received.add(2 * piece.size()));  // the text grows by copies
     text += piece;
     return success();
   };
@@ -176,24 +196,35 @@ Result<int> store_get(lua_State* L) {
   if (lua_istable(L, 3)) file = option_text(L, 3, "file").value_or("");
   call.identity.set("file", file);
   const std::string key = call.key;
+  const HostOptions& options = call.verb.host.options();
   if (file.empty())
-    return run_call(L, std::move(call), Value(), [key](objects::ObjectStore& store, CancelToken token) {
-      return get_text(store, key, std::move(token));
-    });
+    return run_call(L, std::move(call), Value(),
+                    [key, memory = options.memory](objects::ObjectStore& store, CancelToken token) {
+                      return get_text(store, key, memory, std::move(token));
+                    });
   RILLE_TRY(const std::string path, call.verb.host.grants().write(file));
   Loop& loop = call.verb.run.loop();
+  Room room;
+  if (options.disk) room = [disk = options.disk](std::int64_t bytes) { return disk->take(bytes); };
   return run_call(L, std::move(call), Value(),
-                  [&loop, key, path](objects::ObjectStore& store, CancelToken token) -> Async<Value> {
-                    RILLE_CO_TRY(const transfer::StoreFile made,
-                                 co_await transfer::fetch_file(store, loop, key, path, nullptr, std::move(token)));
+                  [&loop, key, path, room](objects::ObjectStore& store, CancelToken token) -> Async<Value> {
+                    RILLE_CO_TRY(
+                        const transfer::StoreFile made,
+                        co_await transfer::fetch_file(store, loop, key, path, room, nullptr, std::move(token)));
                     co_return Value().set("version", made.version).set("bytes", made.size_bytes);
                   });
 }
 
 Async<Value> list_rows(objects::ObjectStore& store, objects::ListRequest request, std::size_t prefix_bytes, double most,
-                       CancelToken token) {
+                       Memory memory, CancelToken token) {
+  constexpr std::size_t row_bytes = 500;  // of a row without its key
   Value::Array rows;
+  Received received(std::move(memory));
   const std::function<Result<>(const objects::ListPage&)> each = [&](const objects::ListPage& page) -> Result<> {
+    std::size_t bytes = 0;
+    for (const objects::ObjectInfo& info : page.objects) bytes += row_bytes + info.key.size();
+    for (const std::string& name : page.prefixes) bytes += row_bytes + name.size();
+    RILLE_CHECK(received.add(bytes));
     for (const objects::ObjectInfo& info : page.objects) rows.push_back(object_value(info, prefix_bytes));
     for (const std::string& name : page.prefixes)
       rows.push_back(Value().set("key", name.substr(std::min(prefix_bytes, name.size()))).set("folder", true));
@@ -233,10 +264,11 @@ Result<int> store_list(lua_State* L) {
   request.prefix = call.key;
   call.identity.set("folders", !request.delimiter.empty()).set("limit", most);
   const std::size_t prefix_bytes = call.bucket->prefix.size();
+  const Memory memory = call.verb.host.options().memory;
   return run_call(
       L, std::move(call), Value(),
-      [request, prefix_bytes, most](objects::ObjectStore& store, CancelToken token) {
-        return list_rows(store, request, prefix_bytes, most, std::move(token));
+      [request, prefix_bytes, most, memory](objects::ObjectStore& store, CancelToken token) {
+        return list_rows(store, request, prefix_bytes, most, memory, std::move(token));
       },
       push_rows);
 }

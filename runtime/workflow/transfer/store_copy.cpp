@@ -116,7 +116,7 @@ Async<> copy_pairs(std::shared_ptr<Copying> all, CancelToken token) {
     Result<StoreFile> made = StoreFile();
     if (all->sends)
       made = co_await send_file(all->store, all->loop, pair.path, pair.key, objects::PutRequest(), nullptr, token);
-    else made = co_await fetch_file(all->store, all->loop, pair.key, pair.path, nullptr, token);
+    else made = co_await fetch_file(all->store, all->loop, pair.key, pair.path, nullptr, nullptr, token);
     if (!made) co_return std::move(made).error();
     ++all->done.files;
     all->done.bytes += made->size_bytes;

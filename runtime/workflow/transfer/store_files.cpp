@@ -154,13 +154,14 @@ Async<StoreFile> send_file(objects::ObjectStore& store, Loop& loop, std::string 
   co_return std::move(version).error();
 }
 
-Async<StoreFile> fetch_file(objects::ObjectStore& store, Loop& loop, std::string key, std::string path, Moved moved,
-                            CancelToken token) {
+Async<StoreFile> fetch_file(objects::ObjectStore& store, Loop& loop, std::string key, std::string path, Room room,
+                            Moved moved, CancelToken token) {
   RILLE_CO_CHECK(store::make_directories(store::parent_path(path)));
   RILLE_CO_TRY(store::FileWriter opened, store::FileWriter::create(path));
   const auto out = std::make_shared<store::FileWriter>(std::move(opened));
   std::int64_t done_bytes = 0;
   const objects::Sink sink = [&](std::string_view piece) -> Result<> {
+    if (room) RILLE_CHECK(room(static_cast<std::int64_t>(piece.size())));
     RILLE_CHECK(out->write(piece));
     done_bytes += static_cast<std::int64_t>(piece.size());
     if (moved) moved(done_bytes, -1);

@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 
+#include "runtime/core/base/use.hpp"
 #include "runtime/core/store/objects/object_store.hpp"
 
 namespace rille::transfer {
@@ -26,8 +27,8 @@ using Moved = std::function<void(std::int64_t done_bytes, std::int64_t total_byt
 // The store must outlive the task.
 Async<StoreFile> send_file(objects::ObjectStore& store, Loop& loop, std::string path, std::string key,
                            objects::PutRequest request, Moved moved, CancelToken token);
-// `path`: the file to make; its missing parents are made, too.
-Async<StoreFile> fetch_file(objects::ObjectStore& store, Loop& loop, std::string key, std::string path, Moved moved,
-                            CancelToken token);
+// `path`: the file to make; its missing parents are made, too. `room`: asked before each write; may be null.
+Async<StoreFile> fetch_file(objects::ObjectStore& store, Loop& loop, std::string key, std::string path, Room room,
+                            Moved moved, CancelToken token);
 
 }  // namespace rille::transfer

@@ -151,6 +151,9 @@ struct StoreSetup {
 // Errors `invalid` and `config`: the address, or no region is known. Keys are first looked for by the first call.
 Result<std::unique_ptr<ObjectStore>> open_store(const ObjectUrl& url, const StoreSetup& setup);
 
+// The provider whose keys the store at this address is asked with: "aws".
+const char* provider_of(const ObjectUrl& url);
+
 // Passes each page of a list to `each`. Error integrity: the store repeats a page's token, or does not come to an end.
 Async<> list_all(ObjectStore& store, ListRequest request, std::function<Result<>(const ListPage&)> each,
                  CancelToken token);

@@ -204,6 +204,8 @@ Result<WebPlace> web_place(const std::string& endpoint) {
   return out;
 }
 
+const char* provider_of(const ObjectUrl& url) { return names_of(url.scheme).provider; }
+
 Result<std::unique_ptr<ObjectStore>> open_store(const ObjectUrl& url, const StoreSetup& setup) {
   RILLE_TRY(const Told told, told_of(url, setup));
   const bool emulator =
