@@ -280,7 +280,9 @@ Result<rille_value> Bridge::lend(lua_State* L, int index, Loan& loan, const Valu
     const char* data = lua_tolstring(L, index, &size);
     return of_bytes(data, size);
   }
-  if (type == LUA_TTABLE && lend_record(L, absolute(L, index), loan.arena, v)) return v;
+  try {
+    if (type == LUA_TTABLE && lend_record(L, absolute(L, index), loan.arena, v)) return v;
+  } catch (const std::exception& e) { return error_from_exception(e); }  // MemoryRefused
   lua_pushvalue(L, index);
   RILLE_CHECK(protect_here(L, 1, 0, [&](lua_State* l) { v = lend_raising(l, 2, loan, place); }));
   return v;

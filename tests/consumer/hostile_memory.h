@@ -37,6 +37,7 @@ static int arguments(rille_runtime* rt) {
        RILLE_MEMORY},
       {"arguments by name", HOST "for i = 1, 1e5 do t['n' .. i] = i end for i = 1, 50 do a[i] = t end host.read(a)",
        RILLE_MEMORY},
+      {"arguments with long names", HOST "for i = 1, 80 do a[i] = { [s] = 1 } end host.read(unpack(a))", RILLE_MEMORY},
       {"arguments as JSON", HOST "for i = 1, 150 do a[i] = s end host.json(unpack(a))", RILLE_INVALID},
       {"arguments of a step", HOST "for i = 1, 50 do a[i] = s end host.step(unpack(a))", RILLE_MEMORY},
       {"functions", HOST "for i = 1, 20000 do a[i] = print end host.read(a)", RILLE_INVALID},

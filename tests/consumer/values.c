@@ -65,7 +65,7 @@ static void test_records(void) {
       ok(rille_script_call(runtime, f, arguments, 2, &r, 1));
       CHECK(r.as.table->item_count == 0 && (int)r.as.table->field_count == counts[i]);
       for (int n = 1; n <= counts[i]; ++n) {
-        char name[8];
+        char name[16];
         snprintf(name, sizeof name, "f%d", n);
         CHECK(is_number(get(&r, name), n));
       }
