@@ -28,7 +28,7 @@ struct Copying {
   std::vector<Pair> pairs = {};
   std::size_t next = 0;
   Copied done = {};
-  std::function<void(std::int64_t, std::int64_t, std::int64_t)> moved;
+  std::function<void(std::int64_t, std::int64_t, std::int64_t)> moved = nullptr;
 };
 
 std::string last_name(const std::string& path) {
