@@ -92,8 +92,10 @@ Result<std::string> read_file(const std::string& path, std::int64_t size_bytes_m
   RILLE_TRY(struct stat info, stat_regular(fd.get(), path));
   auto limit = static_cast<std::size_t>(size_bytes_max);
   std::string out;
-  // st_size is only a guess (files under /proc report 0, and a file may grow), so read until the end.
-  std::size_t room = std::min(static_cast<std::size_t>(info.st_size), limit) + 1;
+  // st_size is only a guess (files under /proc report 0, and a file may grow), so read until the end. Files under
+  // /proc/sys give all that they have to the first read, or less than that, if it asks for less, and then nothing.
+  constexpr std::size_t page = 4096;
+  std::size_t room = std::max(std::min(static_cast<std::size_t>(info.st_size), limit) + 1, page);
   for (std::size_t used = 0;; room = out.size() + 65536) {
     out.resize(std::max(room, used + 1));
     ssize_t got = ::read(fd.get(), out.data() + used, out.size() - used);

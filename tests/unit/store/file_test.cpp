@@ -79,6 +79,12 @@ TEST_CASE("reading names what is wrong") {
   CHECK(read_file("/proc/self/stat").value().size() > 10);  // a file whose st_size is 0
 }
 
+TEST_CASE("a file of /proc/sys is read whole, though it answers one read only") {
+  const auto id = read_file("/proc/sys/kernel/random/boot_id", 100);
+  REQUIRE(id.ok());
+  CHECK(id->size() == 37);  // a UUID and a newline
+}
+
 TEST_CASE("a mapped file gives the bytes, also after a move and when empty") {
   TempDir dir;
   REQUIRE(write_file_atomic(dir.file("a"), "hello").ok());
