@@ -266,6 +266,11 @@ Result<> Grants::send_mail(const std::string& what, const std::string& address) 
   return denied(fmt::format("{} to {}", what, address), "network", address);
 }
 
+Result<> Grants::keys(const std::string& what, const std::string& provider) const {
+  if (providers_.has(provider)) return {};
+  return denied(fmt::format("{} with the keys of {}", what, provider), "providers", provider);
+}
+
 Result<> Grants::choose_providers(const std::string& what, Value& query, bool rents) const {
   const bool local = process_ || !rents;
   if (providers_.all && local) return {};

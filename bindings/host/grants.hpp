@@ -51,6 +51,8 @@ class Grants {
   Result<> kernels(const std::string& what) const;
   Result<> connect(const std::string& what, const std::string& host, const std::string& port) const;
   Result<> connect_to_url(const std::string& what, const std::string& url) const;
+  // Using the process's keys of a provider, though nothing is rented.
+  Result<> keys(const std::string& what, const std::string& provider) const;
   Result<> send_mail(const std::string& what, const std::string& address) const;
   // Checks the members `provider` and `providers` of a query or of the options of a rent; if neither is given, sets
   // `providers` to those that are granted. rents: the provider `local` also needs the grant `process`.

@@ -13,8 +13,8 @@ local function module(name, file)
 end
 
 local modules = { module("rille.meta.rille", "meta/rille.lua") }
-local described = { "rille_step", "rille_fiber", "rille_wait", "rille_say",
-  "instance", "device", "kernel", "stream", "event", "buffer", "optimizer", "communicator", "tensor",
+local described = { "rille_step", "rille_fiber", "rille_wait", "rille_say", "rille_store",
+  "instance", "store", "device", "kernel", "stream", "event", "buffer", "optimizer", "communicator", "tensor",
   "tensor_elementwise", "tensor_reduce", "tensor_network", "tensor_shape", "tensor_index",
   "tensor_image" }
 for _, name in ipairs(described) do
@@ -97,6 +97,10 @@ end
 tap.test("Instance", function()
   local box = rille.rent("box", { provider = "local" })
   same("Instance:", names_of(box), documented("Instance:", "Instance"))
+end)
+
+tap.test("Store", function()
+  same("Store:", names_of(rille.store "s3://bucket/prefix"), documented("Store:", "Store"))
 end)
 
 tap.test("Device, Tensor, Optimizer", function()

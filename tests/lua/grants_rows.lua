@@ -16,6 +16,11 @@ rows.needs = {
   ["Instance:replace"] = "providers process",
   ["Instance:stage"] = "read network process",
   ["Kernel:cubin"] = "kernels",
+  ["Store:delete"] = "network providers",
+  ["Store:exists"] = "network providers",
+  ["Store:get"] = "network providers write",
+  ["Store:list"] = "network providers",
+  ["Store:put"] = "network providers read",
   ["rille.autoscale.run"] = "providers process",
   ["rille.budget"] = "network env",
   ["rille.checkpoint.begin"] = "write",
@@ -119,7 +124,7 @@ Tokenizer:decode Tokenizer:encode Tokenizer:id_of
 rille.all rille.args rille.autocast rille.compile rille.custom_grad rille.defer rille.device rille.devices
 rille.errdefer rille.error rille.gpus rille.leave rille.log rille.map rille.measure rille.no_grad rille.now
 rille.patched rille.pool rille.preempting rille.print rille.progress rille.race rille.scope rille.signal rille.sleep
-rille.spawn
+rille.spawn rille.store
 rille.checkpoint.done rille.checkpoint.wait
 rille.nn.attention rille.nn.batch_norm rille.nn.class rille.nn.conv1d rille.nn.conv2d rille.nn.conv_transpose2d
 rille.nn.dropout rille.nn.embedding rille.nn.gpt rille.nn.group_norm rille.nn.layer_norm rille.nn.linear

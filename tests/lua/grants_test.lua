@@ -227,6 +227,28 @@ tap.test("a machine", function()
   tried["Instance:replace"] = " providers process"  -- asked as by rille.rent
 end)
 
+tap.test("a store", function()
+  local store = rille.store "s3://bucket/?endpoint=http://127.0.0.1:1&region=x"
+  row("Store:delete", "network", function() store:delete("k") end, true)
+  row("Store:exists", "network", function() store:exists("k") end, true)
+  row("Store:get", "network", function() store:get("k") end, true)
+  row("Store:list", "network", function() store:list() end, true)
+  row("Store:put", "network", function() store:put("k", "x") end, true)
+  local calls = {
+    delete = function() store:delete("k") end, exists = function() store:exists("k") end,
+    get = function() store:get("k") end, list = function() store:list() end, put = function() store:put("k", "x") end,
+  }
+  set_grants '{"network":["127.0.0.1:1"]}'  -- but not the keys
+  for name, call in pairs(calls) do
+    tap.raises("denied", "providers = ", call)
+    tried["Store:" .. name] = " network providers"
+  end
+  set_grants '{"network":["127.0.0.1:1"],"providers":["aws"]}'
+  tap.raises("denied", "read = ", function() store:put("k", { file = "/etc/passwd" }) end)
+  tap.raises("denied", "write = ", function() store:get("k", { file = "/etc/x" }) end)
+  tried["Store:put"], tried["Store:get"] = " network providers read", " network providers write"
+end)
+
 tap.test("native code", function()
   set_grants "{}"
   -- refused by the rules of workflow code; under open rules unit.host looks

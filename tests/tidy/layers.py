@@ -12,7 +12,7 @@ from pathlib import Path
 BASE = ["runtime/core/base"]
 LOOP = BASE + ["runtime/core/loop"]
 CREDENTIALS = LOOP + ["runtime/core/net", "runtime/core/store"]
-CORE = CREDENTIALS + ["runtime/core/net/credentials", "runtime/core/telemetry"]
+CORE = CREDENTIALS + ["runtime/core/net/credentials", "runtime/core/store/objects", "runtime/core/telemetry"]
 
 DEVICE = CORE + ["kernels"]
 COLLECTIVE = DEVICE + ["runtime/compute/device"]
@@ -36,6 +36,7 @@ ALLOWED = {
     "runtime/core/net": LOOP,
     "runtime/core/net/credentials": CREDENTIALS,
     "runtime/core/store": LOOP,
+    "runtime/core/store/objects": CREDENTIALS + ["runtime/core/net/credentials"],
     "runtime/core/telemetry": LOOP,
     "runtime/compute/device": DEVICE,
     "runtime/compute/collective": COLLECTIVE,

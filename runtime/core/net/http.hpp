@@ -65,6 +65,7 @@ struct HttpRequest {
   std::int64_t response_bytes_max = 64 << 20;  // largest response body; 0: no limit
   // only GET and HEAD are redirected; secret headers are not sent to another server; never from https to http
   int redirects_max = 5;
+  bool path_as_is = false;  // keep "." and ".." in the path, as a store's key may have them
 
   Retry retry;
   // Whether the request may be sent twice. Not set: true for GET, HEAD, PUT, DELETE and OPTIONS. Set it for a POST with

@@ -123,6 +123,7 @@ Result<> HttpClient::Transfer::set_up() {
   const HttpOptions& options = core_->options();
   auto set = [this](CURLoption option, auto value) { curl().easy_setopt(easy_, option, value); };
   set(CURLOPT_URL, request_.url.c_str());
+  if (request_.path_as_is) set(CURLOPT_PATH_AS_IS, 1L);
   set(CURLOPT_ERRORBUFFER, text_);
   set(CURLOPT_PROTOCOLS_STR, "http,https");
   set(CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_2TLS));

@@ -44,6 +44,22 @@ class Signers(unittest.TestCase):
             for name in ("x-amz-date", "x-amz-security-token", "x-amz-content-sha256"):
                 self.assertEqual(told.get(name, ""), signers.header(headers, name), r)
 
+    def test_aws_url(self):
+        from botocore.auth import S3SigV4QueryAuth
+        from botocore.awsrequest import AWSRequest
+        from botocore.credentials import Credentials
+        for r, url, headers, _ in self.signed("aws_url"):
+            path, query = signers.split(url)
+            plain = "&".join(p for p in query.split("&") if not p.startswith("X-Amz-"))
+            request = AWSRequest(r["method"], f"http://{r['host']}{path}" + (f"?{plain}" if plain else ""),
+                                 dict(headers, Host=r["host"]))
+            now = datetime.datetime.fromtimestamp(r["time_us"] / 1e6, datetime.timezone.utc)
+            with unittest.mock.patch("botocore.auth.get_current_datetime", lambda: now):
+                S3SigV4QueryAuth(Credentials(r["id"], r["secret"], r["token"] or None), "s3", r["region"],
+                                 expires=r["expires_s"]).add_auth(request)
+            told = dict(urllib.parse.parse_qsl(request.url.partition("?")[2], keep_blank_values=True))
+            self.assertEqual(told, dict(urllib.parse.parse_qsl(query, keep_blank_values=True)), r)
+
     def test_alibaba(self):
         from alibabacloud_tea_openapi.utils import Utils
         from darabonba.request import DaraRequest

@@ -101,15 +101,14 @@ HttpOptions http_options(const ApiOptions& options) {
 Api::Api(Loop& loop, ApiOptions options, CredentialChain& credentials)
     : loop_(loop), options_(std::move(options)), credentials_(credentials), http_(loop, http_options(options_)) {}
 
-void Api::learn_skew(const HttpResponse& response) {
+std::optional<std::int64_t> skew_of(const HttpResponse& response, std::int64_t now_us) {
   const std::string date = response.header("date");
-  const std::int64_t now_us = loop_.clock().wall_us();
   // The parser gives 0 for dates in the past, so compare the date with the time one day ago.
   constexpr std::int64_t day_us = 86'400'000'000;
   const std::int64_t ahead_ms = parse_retry_after_ms(date, now_us - day_us);
-  if (date.empty() || ahead_ms < 0) return;
+  if (date.empty() || ahead_ms < 0) return {};
   const std::int64_t skew_us = ahead_ms * 1000 - day_us;
-  skew_us_ = std::llabs(skew_us) > skew_ignored_us ? skew_us : 0;
+  return std::llabs(skew_us) > skew_ignored_us ? skew_us : 0;
 }
 
 Error Api::understand(const std::string& operation, Effect effect, const HttpResponse& response, const Answer& answer,
@@ -179,7 +178,7 @@ Async<Value> Api::attempt(const std::string& operation, Parts parts, Effect effe
     if (e.kind == ErrorKind::cancelled || e.kind == ErrorKind::config || is_late(e)) trouble = Trouble::invalid;
     co_return e;
   }
-  learn_skew(*response);
+  skew_us_ = skew_of(*response, loop_.clock().wall_us()).value_or(skew_us_);
   Answer answer = options_.read(*response);
   if (!answer.of.empty() && answer.of != operation) answer.foreign = true;
   if (response->ok() && answer.code.empty() && !answer.foreign) co_return std::move(answer.value);

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <random>
 #include <span>
 #include <string>
@@ -92,7 +93,6 @@ class Api {
   Async<Value> attempt(const std::string& operation, Parts parts, Effect effect, CancelToken token, Trouble& trouble);
   Error understand(const std::string& operation, Effect effect, const HttpResponse& response, const Answer& answer,
                    Trouble& trouble) const;
-  void learn_skew(const HttpResponse& response);
 
   Loop& loop_;
   ApiOptions options_;
@@ -101,6 +101,10 @@ class Api {
   std::int64_t skew_us_ = 0;
   std::minstd_rand dice_{std::random_device()()};  // random source for the waits between attempts
 };
+
+// How far the server's clock is ahead of `now_us`, from the Date of its answer; differences below two seconds are 0.
+// Empty: the answer has no date.
+std::optional<std::int64_t> skew_of(const HttpResponse& response, std::int64_t now_us);
 
 // The error for a readable answer without a field that every answer of this call has: the answer is truncated, or not
 // from the service. Its kind is `network`, because it is unknown whether the call had an effect.

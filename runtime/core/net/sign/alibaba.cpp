@@ -45,6 +45,43 @@ constexpr std::string_view oss_parts[] = {"acl",
                                           "symlink",
                                           "continuation-token"};
 
+// The headers that version 4 of OSS signs, and the names of those that it would not sign by itself.
+struct OssSigned {
+  Canonical headers;
+  std::string also;
+};
+
+OssSigned oss_signed(const Parts& parts, const OssScope& scope) {
+  const auto is_also = [&](const std::string& name) {
+    return std::find(scope.also.begin(), scope.also.end(), name) != scope.also.end();
+  };
+  OssSigned out;
+  out.headers = only(canonical_headers(parts), [&](const std::string& name) {
+    return name == "content-type" || name == "content-md5" || name.starts_with("x-oss-") || is_also(name);
+  });
+  out.also = header_names(only(out.headers, is_also));
+  return out;
+}
+
+std::string oss_scope(const OssScope& scope, const std::string& time) {
+  return time.substr(0, 8) + "/" + scope.region + "/oss/aliyun_v4_request";
+}
+
+constexpr const char* oss_payload = "UNSIGNED-PAYLOAD";
+
+std::string oss_signature(const Parts& parts, const Credentials& who, const OssScope& scope, const OssSigned& what,
+                          const std::string& time) {
+  const std::string resource = (scope.bucket.empty() ? "" : "/" + scope.bucket) + percent_decode(parts.path);
+  const std::string canonical = parts.method + "\n" + encode_path(resource) + "\n" + canonical_query(parts.query, "") +
+                                "\n" + header_lines(what.headers) + "\n" + what.also + "\n" + oss_payload;
+  const std::string text = "OSS4-HMAC-SHA256\n" + time + "\n" + oss_scope(scope, time) + "\n" + sha256_hex(canonical);
+  std::string key = "aliyun_v4" + who.secret;
+  for (const std::string& part :
+       {time.substr(0, 8), scope.region, std::string("oss"), std::string("aliyun_v4_request")})
+    key = hmac_sha256(key, part);
+  return hex(hmac_sha256(key, text));
+}
+
 }  // namespace
 
 std::string alibaba_authorization(const Parts& parts, const Credentials& who, const Canonical& signed_headers,
@@ -93,30 +130,29 @@ Parts sign_alibaba_rpc(Parts parts, const Credentials& who, const AlibabaCall& c
 }
 
 Parts sign_oss(Parts parts, const Credentials& who, const OssScope& scope, std::int64_t wall_us) {
-  const std::string time = compact_time(wall_us), unsigned_body = "UNSIGNED-PAYLOAD";
+  const std::string time = compact_time(wall_us);
   parts.set_header("x-oss-date", time);
-  parts.set_header("x-oss-content-sha256", unsigned_body);
+  parts.set_header("x-oss-content-sha256", oss_payload);
   if (!who.token.empty()) parts.set_header("x-oss-security-token", who.token);
-  const auto is_also = [&](const std::string& name) {
-    return std::find(scope.also.begin(), scope.also.end(), name) != scope.also.end();
-  };
-  const Canonical headers = only(canonical_headers(parts), [&](const std::string& name) {
-    return name == "content-type" || name == "content-md5" || name.starts_with("x-oss-") || is_also(name);
-  });
-  const Canonical also = only(headers, is_also);
-  const std::string where = time.substr(0, 8) + "/" + scope.region + "/oss/aliyun_v4_request";
-  const std::string resource = (scope.bucket.empty() ? "" : "/" + scope.bucket) + percent_decode(parts.path);
-  const std::string canonical = parts.method + "\n" + encode_path(resource) + "\n" + canonical_query(parts.query, "") +
-                                "\n" + header_lines(headers) + "\n" + header_names(also) + "\n" + unsigned_body;
-  const std::string text = "OSS4-HMAC-SHA256\n" + time + "\n" + where + "\n" + sha256_hex(canonical);
-  std::string key = "aliyun_v4" + who.secret;
-  for (const std::string& part :
-       {time.substr(0, 8), scope.region, std::string("oss"), std::string("aliyun_v4_request")})
-    key = hmac_sha256(key, part);
-  parts.set_header("Authorization", "OSS4-HMAC-SHA256 Credential=" + who.id + "/" + where +
-                                        (also.empty() ? "" : ",AdditionalHeaders=" + header_names(also)) +
-                                        ",Signature=" + hex(hmac_sha256(key, text)));
+  const OssSigned what = oss_signed(parts, scope);
+  parts.set_header("Authorization", "OSS4-HMAC-SHA256 Credential=" + who.id + "/" + oss_scope(scope, time) +
+                                        (what.also.empty() ? "" : ",AdditionalHeaders=" + what.also) +
+                                        ",Signature=" + oss_signature(parts, who, scope, what, time));
   return parts;
+}
+
+std::string presign_oss(Parts parts, const Credentials& who, const OssScope& scope, std::int64_t wall_us,
+                        std::int64_t expires_s) {
+  const std::string time = compact_time(wall_us);
+  const OssSigned what = oss_signed(parts, scope);
+  parts.query.insert(parts.query.end(), {{"x-oss-signature-version", "OSS4-HMAC-SHA256"},
+                                         {"x-oss-date", time},
+                                         {"x-oss-expires", std::to_string(expires_s)},
+                                         {"x-oss-credential", who.id + "/" + oss_scope(scope, time)}});
+  if (!who.token.empty()) parts.query.emplace_back("x-oss-security-token", who.token);
+  if (!what.also.empty()) parts.query.emplace_back("x-oss-additional-headers", what.also);
+  parts.query.emplace_back("x-oss-signature", oss_signature(parts, who, scope, what, time));
+  return parts.url();
 }
 
 Parts sign_oss_v1(Parts parts, const Credentials& who, const std::string& bucket) {

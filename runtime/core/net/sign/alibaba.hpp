@@ -28,6 +28,10 @@ struct OssScope {
   std::vector<std::string> also;  // header names in lower case
 };
 Parts sign_oss(Parts parts, const Credentials& who, const OssScope& scope, std::int64_t wall_us);
+// A URL that anyone can use without credentials for `expires_s` seconds, at most 604,800. The request must carry the
+// headers of `parts`.
+std::string presign_oss(Parts parts, const Credentials& who, const OssScope& scope, std::int64_t wall_us,
+                        std::int64_t expires_s);
 // Signs with OSS version 1; the headers must contain Date or x-oss-date.
 Parts sign_oss_v1(Parts parts, const Credentials& who, const std::string& bucket);
 

@@ -20,8 +20,7 @@ std::string to_base64url(std::string_view bytes) {
   return out;
 }
 
-Result<std::string> sign_jwt(std::string_view header_json, std::string_view claims_json, const std::string& key_pem) {
-  const std::string text = to_base64url(header_json) + "." + to_base64url(claims_json);
+Result<std::string> sign_rs256(std::string_view text, const std::string& key_pem) {
   const std::unique_ptr<BIO, decltype(&BIO_free)> memory(
       BIO_new_mem_buf(key_pem.data(), static_cast<int>(key_pem.size())), BIO_free);
   // Gives no passphrase. Without a callback OpenSSL would ask for it at the terminal.
@@ -41,6 +40,12 @@ Result<std::string> sign_jwt(std::string_view header_json, std::string_view clai
     return make_error(ErrorKind::internal, "OpenSSL could not sign with the RSA key",
                       "download a new key file; if that fails too, this is a bug of Rille: please report it");
   signature.resize(bytes);
+  return signature;
+}
+
+Result<std::string> sign_jwt(std::string_view header_json, std::string_view claims_json, const std::string& key_pem) {
+  const std::string text = to_base64url(header_json) + "." + to_base64url(claims_json);
+  RILLE_TRY(const std::string signature, sign_rs256(text, key_pem));
   return text + "." + to_base64url(signature);
 }
 

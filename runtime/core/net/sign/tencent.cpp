@@ -54,6 +54,25 @@ std::pair<std::string, std::string> cos_list(std::vector<std::pair<std::string, 
   return {names, text};
 }
 
+// The fields of a COS signature, in their order.
+Query cos_authorization(const Parts& parts, const Credentials& who, std::int64_t from_s, std::int64_t to_s) {
+  const std::string time = std::to_string(from_s) + ";" + std::to_string(to_s);
+  Canonical headers = canonical_headers(parts);
+  std::erase_if(headers, [](const auto& header) { return !in_cos_signature(header.first); });
+  std::vector<std::pair<std::string, std::string>> query;
+  for (const auto& [key, value] : parts.query) query.emplace_back(key, value.value_or(""));
+  const auto [header_list, header_text] = cos_list(headers);
+  const auto [query_list, query_text] = cos_list(query);
+  const std::string what =
+      lower_case(parts.method) + "\n" + percent_decode(parts.path) + "\n" + query_text + "\n" + header_text + "\n";
+  const std::string key = hex(hmac_sha1(who.secret, time));
+  const std::string signature = hex(hmac_sha1(key, "sha1\n" + time + "\n" + sha1_hex(what) + "\n"));
+  return {{"q-sign-algorithm", "sha1"},   {"q-ak", who.id},
+          {"q-sign-time", time},          {"q-key-time", time},
+          {"q-header-list", header_list}, {"q-url-param-list", query_list},
+          {"q-signature", signature}};
+}
+
 }  // namespace
 
 std::string tencent_canonical_sha256(const Parts& parts, bool sign_action) {
@@ -81,21 +100,18 @@ Parts sign_tencent(Parts parts, const Credentials& who, const TencentCall& call,
 
 Parts sign_cos(Parts parts, const Credentials& who, std::int64_t from_s, std::int64_t to_s) {
   if (!who.token.empty()) parts.set_header("x-cos-security-token", who.token);
-  const std::string time = std::to_string(from_s) + ";" + std::to_string(to_s);
-  Canonical headers = canonical_headers(parts);
-  std::erase_if(headers, [](const auto& header) { return !in_cos_signature(header.first); });
-  std::vector<std::pair<std::string, std::string>> query;
-  for (const auto& [key, value] : parts.query) query.emplace_back(key, value.value_or(""));
-  const auto [header_list, header_text] = cos_list(headers);
-  const auto [query_list, query_text] = cos_list(query);
-  const std::string what =
-      lower_case(parts.method) + "\n" + percent_decode(parts.path) + "\n" + query_text + "\n" + header_text + "\n";
-  const std::string key = hex(hmac_sha1(who.secret, time));
-  const std::string signature = hex(hmac_sha1(key, "sha1\n" + time + "\n" + sha1_hex(what) + "\n"));
-  parts.set_header("Authorization", "q-sign-algorithm=sha1&q-ak=" + who.id + "&q-sign-time=" + time +
-                                        "&q-key-time=" + time + "&q-header-list=" + header_list +
-                                        "&q-url-param-list=" + query_list + "&q-signature=" + signature);
+  std::string text;
+  for (const auto& [name, value] : cos_authorization(parts, who, from_s, to_s))
+    text += (text.empty() ? "" : "&") + name + "=" + *value;
+  parts.set_header("Authorization", text);
   return parts;
+}
+
+std::string presign_cos(Parts parts, const Credentials& who, std::int64_t from_s, std::int64_t to_s) {
+  if (!who.token.empty()) parts.query.emplace_back("x-cos-security-token", who.token);
+  const Query signed_as = cos_authorization(parts, who, from_s, to_s);
+  parts.query.insert(parts.query.end(), signed_as.begin(), signed_as.end());
+  return parts.url();
 }
 
 }  // namespace rille::net

@@ -19,5 +19,7 @@ std::string tencent_canonical_sha256(const Parts& parts, bool sign_action);
 
 // Signs for COS; the signature is valid from from_s to to_s, in Unix seconds.
 Parts sign_cos(Parts parts, const Credentials& who, std::int64_t from_s, std::int64_t to_s);
+// The same as a URL that anyone can use without credentials. The request must carry the headers of `parts`.
+std::string presign_cos(Parts parts, const Credentials& who, std::int64_t from_s, std::int64_t to_s);
 
 }  // namespace rille::net
