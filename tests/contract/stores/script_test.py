@@ -85,6 +85,9 @@ print(before, store:exists("mine"))
         self.assertIn("denied", done.stdout)
         self.assertEqual(self.server.calls, [])
         done = self.script(text, "--grant", f"network={self.server.host}")
+        self.assertIn("the keys of aws", done.stdout)
+        self.assertEqual(self.server.calls, [])
+        done = self.script(text, "--grant", f"network={self.server.host}", "--grant", "providers=aws")
         self.assertIn("true\tx", done.stdout)
 
     def test_rehearsal(self):

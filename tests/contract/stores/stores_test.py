@@ -208,9 +208,9 @@ class Contract(unittest.TestCase):
         version = tool("complete", key="parts/k+ä", upload=upload, parts=rows)
         wanted = made(five, 1) + made(five, 2) + made(10, 3)
         got = tool("get", key="parts/k+ä")
-        self.assertEqual((got["sha256"], got["version"]), (hashlib.sha256(wanted).hexdigest(), version))
-        if self.kind != "rclone":
-            self.assertEqual(got["type"], "text/x-parts")
+        self.assertEqual(got["sha256"], hashlib.sha256(wanted).hexdigest())
+        if self.kind != "rclone":  # which tells the version of the parts, and then that of a file
+            self.assertEqual((got["version"], got["type"]), (version, "text/x-parts"))
         upload, rows = self.parts(tool, "gone", [(1, 10)])
         tool("abort", key="gone", upload=upload)
         tool("abort", key="gone", upload=upload)
@@ -236,6 +236,7 @@ class Contract(unittest.TestCase):
             self.assertIn("only if there is none", self.fails("invalid", tool, "put", key="c", if_absent=True).message)
             return
         self.needs(self.kind != "rclone", "its server takes no conditions")
+        self.needs(self.kind != "fake_gcs", "its server looks at conditions only where the body has parts")
         first = tool("put", key="c", text="one", if_absent=True)
         self.assertEqual(self.fails("state", tool, "put", key="c", text="two", if_absent=True).http_status, 412)
         self.assertEqual(text(tool("get", key="c")["text"]), b"one")
@@ -419,7 +420,7 @@ class Contract(unittest.TestCase):
         self.assertIn(self.ask(tool("presign", method="put", key=key), b"by hand")[0], (200, 201))
         address = tool("presign", key=key, expires_s=100)
         self.assertLess(abs(address["expires_us"] / 1e6 - time.time() - 100), 30)
-        self.assertEqual(self.ask(address, Range="bytes=3-")[:2], (206, b"hand"))
+        self.assertEqual(self.ask(address, Range="bytes=3-")[:2], (200 if self.kind == "rclone" else 206, b"hand"))
         if self.fake:
             self.server.add("gis/ä b+c")
             self.assertIn(self.ask(dict(address, url=address["url"].replace("sig/", "gis/")))[0], (400, 403))

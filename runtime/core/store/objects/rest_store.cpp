@@ -96,7 +96,8 @@ Call RestStore::reading_call(Reading& reading) {
   call.reads = true;
   call.on_head = [this, &reading](const net::HttpResponse& head) -> Result<> {
     ObjectInfo info = info_in(reading.key, head);
-    const bool part = head.status == 206;
+    // rclone's server answers a range with 200.
+    const bool part = head.status == 206 || (head.status == 200 && !head.header("content-range").empty());
     const std::int64_t from = part ? range_in(head.header("content-range")).from : 0;
     if (from != reading.from() || info.size_bytes < from || (!part && head.status != 200))
       return bad_answer(fmt::format("it is not the part of {} that was asked for", address(reading.key)));
