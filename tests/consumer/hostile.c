@@ -387,7 +387,7 @@ static int disk_limits(rille_runtime* rt) {
   o.disk_bytes = 10000;
   bad += try_script(rt, "disk_bytes of cleanup",
                     RILLE
-                    "rille.defer(function() while true do pcall(rille.step, ('s'):rep(1000), function() end) end end) "
+                    "rille.defer(function() while true do pcall(rille.step, ('s'):rep(100), function() end) end end) "
                     "rille.step('s', function() return ('x'):rep(20000) end)",
                     &o, RILLE_QUOTA);
   o.disk_bytes = 1000;
