@@ -9,10 +9,16 @@ import json, os, shutil, subprocess, sys, tempfile
 
 from tap import check, finish
 
+contract = os.path.abspath(os.path.dirname(__file__) + "/../contract")
+sys.path[:0] = [contract + "/stores", contract + "/fakes"]
+import fake_store  # noqa: E402
+
 rille, luajit = os.path.abspath(sys.argv[1]), sys.argv[2]
 source = os.path.abspath(os.path.dirname(__file__) + "/../..")
 root = tempfile.mkdtemp(prefix="rille-marks-")
-env = dict(os.environ, XDG_CONFIG_HOME=root + "/config", NO_COLOR="1", RILLE_THREADS="1")
+bucket = fake_store.S3()
+env = dict(os.environ, XDG_CONFIG_HOME=root + "/config", NO_COLOR="1", RILLE_THREADS="1", AWS_REGION=bucket.region,
+           AWS_ENDPOINT_URL_S3=bucket.endpoint, **bucket.environment())
 
 
 def marks():
@@ -36,6 +42,7 @@ end"""
 BOX = 'local box = rille.rent("box", { gpu = "cpu", provider = "local" })'
 GANG = 'local gang = rille.cluster("gang", { gpu = "cpu", provider = "local" })'
 FIBER = 'local fiber = rille.spawn("child", function() return 7 end)'
+STORE = 'local store = rille.store "s3://bucket" store:put("a", "text")'
 CTX = 'rille.step("s", {{ effect = "tx", db = "{root}/x.db" }}, function(_, c) math.kept = c end)'
 CALLS = {
     "rille.step": ("", 'rille.step("x", function() return os.tmpname() end)'),
@@ -54,6 +61,12 @@ CALLS = {
     "rille.run": ("", 'rille.run("{root}/child.lua")'),
     "rille.now": ("", "rille.now()"),
     "rille.budget": ("", "rille.budget { limit = 5 }"),
+    "rille.store": ("", 'tostring(rille.store "s3://bucket")'),
+    "Store:put": ('local store = rille.store "s3://bucket"', 'store:put("a", "text").version'),
+    "Store:get": (STORE, 'store:get("a")'),
+    "Store:list": (STORE, 'store:list()[1].version'),
+    "Store:exists": (STORE, 'store:exists("a")'),
+    "Store:delete": (STORE, 'store:delete("a")'),
     "Instance:stage": (BOX, 'box:stage("{root}/child.lua", "child.lua")'),
     "Instance:get": (BOX + 'box:stage("{root}/child.lua", "child.lua")', 'box:get("child.lua", "{root}/got.lua")'),
     "Instance:call": (BOX, 'box:call("x", function() return os.tmpname() end)'),
@@ -96,6 +109,7 @@ local function flat(v)
 end
 """
 KIND = {"rille.try_rent": "rent", "Instance:stage": "stage", "Instance:get": "get", "rille.estimate": "offers",
+        **dict.fromkeys(["Store:put", "Store:get", "Store:list", "Store:exists", "Store:delete"], "store"),
         "Cluster:map": "step", "Cluster:each": "step"}  # whose lease is over, then the race of the work
 NO_ENTRY = {"rille.budget": "a row of the run", "Instance:describe": "asked anew each time",
             **dict.fromkeys(["rille.cluster", "Cluster:resize", "Cluster:release"], "in fibers, one per instance")}
@@ -167,5 +181,6 @@ try:
             continue
         test(name, mark)
 finally:
+    bucket.close()
     shutil.rmtree(root, ignore_errors=True)
 finish()
