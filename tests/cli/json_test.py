@@ -47,7 +47,7 @@ return { answer = v }
     check("the list of commands is known", set(commands) == set(
         "cancel suspend "
         "run resume fork ps invalidate show logs leases release gc watch schedule cost budget audit offers signal "
-        "quotas simulate plan doctor top repl agent rm completion".split()), commands)
+        "quotas simulate plan doctor top repl agent rm cp completion".split()), commands)
 
     test("run", "ends.lua", has="result", bare=True)
     done = json.loads(command("--json", "ps")[1])[0]["id"]
@@ -68,6 +68,7 @@ return { answer = v }
     test("ps", has="id")
     test("ps", "--state", "done", has="id")
     test("completion", "bash", has="text")
+    test("cp", "nothing", "s3://bucket/x", code=1, has="error")
     test("show", run, has="entries")
     test("logs", run)
     test("leases", has="id")
