@@ -131,7 +131,8 @@ Async<Copied> copy_with_store(Loop& loop, StoreCopy copy, CancelToken token) {
   const bool sends = objects::is_object_url(copy.to), fetches = objects::is_object_url(copy.from);
   if (sends == fetches)
     co_return make_error(ErrorKind::invalid,
-                         sends ? "both are addresses in stores" : "neither is an address in a store",
+                         sends ? fmt::format("'{}' and '{}' are both addresses in stores", copy.from, copy.to)
+                               : fmt::format("neither '{}' nor '{}' is an address in a store", copy.from, copy.to),
                          "rille cp model.bin s3://bucket/model.bin; between two stores copy by way of a file");
   RILLE_CO_TRY(const objects::ObjectUrl url, objects::parse_object_url(sends ? copy.to : copy.from));
   RILLE_CO_TRY(const std::unique_ptr<objects::ObjectStore> store, open_users_store(url, loop, nullptr));

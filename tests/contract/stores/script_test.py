@@ -147,7 +147,8 @@ store:delete("a")
         self.assertFalse((self.root / "evil").exists() or (self.root / "back").exists())
 
     def test_cp_mistakes(self):
-        for words, says in ((("a", "b"), "neither is an address"), (("s3://a-b/x", "s3://a-b/y"), "both are addresses"),
+        for words, says in ((("a", "b"), "neither 'a' nor 'b' is an address"),
+                            (("s3://a-b/x", "s3://a-b/y"), "are both addresses"),
                             (("s3://bucket/", "x"), "cp -r"), (("none", "s3://bucket/x"), "No such file"),
                             (("-r", "s3://bucket/none", "x"), "there is no object")):
             self.assertIn(says, self.run_rille("cp", *words, code=1).stderr)
