@@ -15,14 +15,6 @@ Result<Value> read_query(lua_State* L, const char* what) {
   return query;
 }
 
-int push_list(lua_State* L, Value list) {
-  push_rille_core(L);
-  lua_getfield(L, -1, "list_view");
-  push_value(L, list);
-  lua_call(L, 1, 1);
-  return 1;
-}
-
 Result<int> offers(lua_State* L) {
   Verb v = begin_verb(L, "offers");
   RILLE_TRY(Value query, read_query(L, "rille.offers"));

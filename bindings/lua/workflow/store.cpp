@@ -241,14 +241,6 @@ Async<Value> list_rows(objects::ObjectStore& store, objects::ListRequest request
   co_return Value(std::move(rows));
 }
 
-int push_rows(lua_State* L, Value rows) {
-  push_rille_core(L);
-  lua_getfield(L, -1, "list_view");
-  push_value(L, rows);
-  lua_call(L, 1, 1);
-  return 1;
-}
-
 // store:list(prefix, options) -> rows { key, size, version, modified }, or { key, folder = true }
 Result<int> store_list(lua_State* L) {
   RILLE_TRY(StoreCall call, begin_call(L, "list", 2, 3));
@@ -270,7 +262,7 @@ Result<int> store_list(lua_State* L) {
       [request, prefix_bytes, most, memory](objects::ObjectStore& store, CancelToken token) {
         return list_rows(store, request, prefix_bytes, most, memory, std::move(token));
       },
-      push_rows);
+      push_list);
 }
 
 // store:exists(key) -> boolean

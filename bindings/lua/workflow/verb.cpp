@@ -15,6 +15,14 @@ SourcePosition::operator std::string() const {
   return position;
 }
 
+int push_list(lua_State* L, Value list) {
+  push_rille_core(L);
+  lua_getfield(L, -1, "list_view");
+  push_value(L, list);
+  lua_call(L, 1, 1);
+  return 1;
+}
+
 Verb begin_verb(lua_State* L, const char* name, Verbs kind) {
   LuaHost& host = LuaHost::of(L);
   Fiber* fiber = host.current();

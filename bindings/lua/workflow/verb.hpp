@@ -29,6 +29,8 @@ struct Verb {
 enum class Verbs { durable, anywhere };
 Verb begin_verb(lua_State* L, const char* name, Verbs kind = Verbs::durable);
 
+int push_list(lua_State* L, Value list);  // pushes a list that prints as a table
+
 // Reads the name, the first argument of durable verbs: 1 to 200 characters.
 std::string check_name(lua_State* L, int index, const char* verb);
 

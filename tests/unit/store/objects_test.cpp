@@ -121,7 +121,7 @@ TEST_CASE("hostile lists are refused") {
   std::string many;
   for (int i = 0; i < 10'001; ++i) many += "<Contents><Key>k</Key><Size>0</Size></Contents>";
   CHECK(!read_s3_list(list_xml(many), false));
-  // A key that nobody could ask for is left out.
+  // A key that is not UTF-8 is left out: no call could name it.
   const std::string bad = "<EncodingType>url</EncodingType><Contents><Key>%FF</Key><Size>1</Size></Contents>";
   CHECK(
       read_s3_list(list_xml(bad + "<Contents><Key>a+b</Key><Size>1</Size></Contents>"), false).value().objects.size() ==

@@ -17,23 +17,6 @@ constexpr std::int64_t skew_ignored_us = 2'000'000;
 // a skew near the five minutes from which services refuse a request
 constexpr std::int64_t skew_refused_us = 240'000'000;
 
-ErrorKind kind_of(Trouble trouble) {
-  switch (trouble) {
-    case Trouble::capacity: return ErrorKind::capacity;
-    case Trouble::quota:
-    case Trouble::throttle: return ErrorKind::quota;
-    case Trouble::open:
-    case Trouble::transient: return ErrorKind::network;
-    case Trouble::auth:
-    case Trouble::expired:
-    case Trouble::clock: return ErrorKind::auth;
-    case Trouble::not_found:
-    case Trouble::conflict: return ErrorKind::state;
-    case Trouble::invalid: break;
-  }
-  return ErrorKind::invalid;
-}
-
 // 499 is nginx's status for a closed connection
 constexpr int proxy_status = 407, too_late_status = 408, hung_up_status = 499;
 constexpr const char* proxy_hint =
@@ -81,13 +64,6 @@ bool fits(std::string_view pattern, std::string_view code) {
   return pattern.ends_with('*') ? code.starts_with(pattern.substr(0, pattern.size() - 1)) : pattern == code;
 }
 
-const Meaning* find_meaning(const ApiOptions& options, std::string_view code) {
-  for (const std::span<const Meaning> table : {options.meanings, options.common_meanings})
-    for (const Meaning& meaning : table)
-      if (fits(meaning.code, code)) return &meaning;
-  return nullptr;
-}
-
 HttpOptions http_options(const ApiOptions& options) {
   HttpOptions out;
   out.ca_file = options.ca_file;
@@ -97,6 +73,29 @@ HttpOptions http_options(const ApiOptions& options) {
 }
 
 }  // namespace
+
+ErrorKind kind_of(Trouble trouble) {
+  switch (trouble) {
+    case Trouble::capacity: return ErrorKind::capacity;
+    case Trouble::quota:
+    case Trouble::throttle: return ErrorKind::quota;
+    case Trouble::open:
+    case Trouble::transient: return ErrorKind::network;
+    case Trouble::auth:
+    case Trouble::expired:
+    case Trouble::clock: return ErrorKind::auth;
+    case Trouble::not_found:
+    case Trouble::conflict: return ErrorKind::state;
+    case Trouble::invalid: break;
+  }
+  return ErrorKind::invalid;
+}
+
+const Meaning* find_meaning(std::span<const Meaning> table, std::string_view code) {
+  for (const Meaning& meaning : table)
+    if (fits(meaning.code, code)) return &meaning;
+  return nullptr;
+}
 
 Api::Api(Loop& loop, ApiOptions options, CredentialChain& credentials)
     : loop_(loop), options_(std::move(options)), credentials_(credentials), http_(loop, http_options(options_)) {}
@@ -113,7 +112,9 @@ std::optional<std::int64_t> skew_of(const HttpResponse& response, std::int64_t n
 
 Error Api::understand(const std::string& operation, Effect effect, const HttpResponse& response, const Answer& answer,
                       Trouble& trouble) const {
-  const Meaning* meaning = answer.foreign ? nullptr : find_meaning(options_, answer.code);
+  const Meaning* meaning = nullptr;
+  for (const std::span<const Meaning> table : {options_.meanings, options_.common_meanings})
+    if (!meaning && !answer.foreign) meaning = find_meaning(table, answer.code);
   trouble = meaning ? meaning->trouble : by_status(response.status, answer.foreign, effect);
   const std::string code = answer.foreign ? "" : answer.code;
   const bool of_proxy = response.status == proxy_status;

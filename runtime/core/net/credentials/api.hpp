@@ -102,6 +102,9 @@ class Api {
   std::minstd_rand dice_{std::random_device()()};  // random source for the waits between attempts
 };
 
+ErrorKind kind_of(Trouble trouble);
+const Meaning* find_meaning(std::span<const Meaning> table, std::string_view code);  // null: the table has none
+
 // How far the server's clock is ahead of `now_us`, from the Date of its answer; differences below two seconds are 0.
 // Empty: the answer has no date.
 std::optional<std::int64_t> skew_of(const HttpResponse& response, std::int64_t now_us);

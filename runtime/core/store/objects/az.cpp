@@ -138,8 +138,8 @@ Async<std::string> AzureStore::put(std::string key, Body body, PutRequest reques
   co_return version_in(answer);
 }
 
-// Blocks need no beginning: the upload is a random name, by which its blocks are told from those of others. The
-// content type is kept in it until the end.
+// Azure has no call that begins an upload. Its name is random, and part of each block's name, so that two uploads of a
+// key do not mix; it also keeps the content type for the end.
 Async<std::string> AzureStore::begin_parts(std::string key, std::string content_type, CancelToken) {
   RILLE_CO_CHECK(check_key(key));
   co_return random_hex(12) + (content_type.empty() ? "" : "|" + content_type);

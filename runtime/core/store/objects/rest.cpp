@@ -90,29 +90,6 @@ Trouble trouble_of_status(int status) {
   return status == 409 ? Trouble::conflict : Trouble::invalid;
 }
 
-ErrorKind kind_of_trouble(Trouble trouble) {
-  switch (trouble) {
-    case Trouble::throttle: return ErrorKind::quota;
-    case Trouble::transient: return ErrorKind::network;
-    case Trouble::auth:
-    case Trouble::expired:
-    case Trouble::clock: return ErrorKind::auth;
-    case Trouble::not_found:
-    case Trouble::conflict: return ErrorKind::state;
-    default: return ErrorKind::invalid;
-  }
-}
-
-const Meaning* meaning_of(std::string_view code) {
-  for (const Meaning& meaning : meanings_of_stores) {
-    std::string_view pattern = meaning.code;
-    const bool open = pattern.ends_with('*');
-    if (open) pattern.remove_suffix(1);
-    if (open ? code.starts_with(pattern) : code == pattern) return &meaning;
-  }
-  return nullptr;
-}
-
 net::HttpOptions http_options_of(const StoreSetup& setup) {
   net::HttpOptions out;
   if (setup.log) out.log = *setup.log;
@@ -156,7 +133,7 @@ std::int64_t Rest::now_us() const { return loop_.clock().wall_us() + skew_us_; }
 
 Error Rest::understand(const Call& call, const net::HttpResponse& response, Course& course) const {
   const StoreWords words = own_.read_error(response);
-  const Meaning* meaning = meaning_of(words.code);
+  const Meaning* meaning = net::find_meaning(meanings_of_stores, words.code);
   course.trouble = meaning ? meaning->trouble : trouble_of_status(response.status);
   const bool refused = response.status == refused_status || is_one_of(refusals, words.code);
   if (refused) course.trouble = Trouble::conflict;
@@ -173,7 +150,7 @@ Error Rest::understand(const Call& call, const net::HttpResponse& response, Cour
   if (course.trouble == Trouble::auth && hint.empty()) hint = no_right;
   if (response.status == 407) hint = "check the credentials of the proxy";
   Error e =
-      make_error(kind_of_trouble(course.trouble), fmt::format("{} {}: {}", call.operation, call.address, what), hint);
+      make_error(net::kind_of(course.trouble), fmt::format("{} {}: {}", call.operation, call.address, what), hint);
   if (refused && call.reads) {
     e.kind = ErrorKind::integrity;
     e.message =
