@@ -78,6 +78,41 @@ print(before, store:exists("mine"))
         self.assertIn("first\ttrue", done.stdout)
         self.assertEqual(self.server.calls[asked:], [("head", "mine")])
 
+    def test_in_a_step(self):
+        self.server.add("k", b"first")
+        self.script("""
+local store = rille.store "s3://bucket/"
+local got = rille.step("copy", function()
+  local ok, err = pcall(store.get, store, "none")
+  assert(not ok and err.http_status == 404)
+  store:put("mine", store:get("k") .. "!")
+  return store:exists("mine") and #store:list()
+end)
+if not rille.step("go on", function() return io.open("go") ~= nil end) then error("stops here") end
+print("objects", got)
+""", code=1)
+        self.assertEqual(self.server.objects["mine"].data, b"first!")
+        asked = len(self.server.calls)
+        (self.root / "go").write_text("")
+        self.run_rille("invalidate", "last", "main/go on#1")
+        self.assertIn("objects\t2", self.run_rille("resume", "last").stdout)
+        self.assertEqual(self.server.calls[asked:], [])
+        entries = json.loads(self.run_rille("show", "last", "--json").stdout)["entries"]
+        self.assertNotIn("store", [e["kind"] for e in entries])
+
+    def test_a_step_that_is_cancelled_ends_its_transfer(self):
+        self.server.add("slow", bytes(1000))
+        self.server.fault("silent", "get", bytes=10)
+        done = self.script("""
+local store = rille.store "s3://bucket/"
+local first = rille.race {
+  function() return rille.step("reads", function() return #store:get("slow") end) end,
+  function() rille.sleep("1s") return "the other" end,
+}
+print(first)
+""")
+        self.assertIn("the other", done.stdout)
+
     def test_grants(self):
         self.server.add("k", b"x")
         text = 'print(pcall(function() return rille.store("s3://bucket/"):get("k") end))'
