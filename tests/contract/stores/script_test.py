@@ -174,6 +174,20 @@ store:delete("a")
         self.assertEqual(sorted(p.name for p in (self.root / "back").rglob("*") if p.is_file()),
                          ["a", "empty", "höhe b"])
 
+    def test_cp_of_a_pattern(self):
+        for key in ("p/a.bin", "p/ab.bin", "p/höhe b.bin", "p/a.txt", "p/deep/a.bin", "p/deep/b.bin", "q.bin", "p/"):
+            self.server.add(key, key.encode())
+        for pattern, wanted in (("p/*.bin", ["a.bin", "ab.bin", "höhe b.bin"]), ("p/a*.bin", ["a.bin", "ab.bin"]),
+                                ("p/*/*.bin", ["deep/a.bin", "deep/b.bin"]), ("p/*a*b*", ["ab.bin", "a.bin"]),
+                                ("*.bin", ["q.bin"]), ("p/a*.bin*", ["a.bin", "ab.bin"])):
+            shutil.rmtree(self.root / "to", True)
+            self.run_rille("cp", "s3://bucket/" + pattern, "to/")
+            made = {str(p.relative_to(self.root / "to")) for p in (self.root / "to").rglob("*") if p.is_file()}
+            self.assertEqual(made, set(wanted), pattern)
+        self.assertIn("no object of the pattern", self.run_rille("cp", "s3://bucket/p/*.gz", "to/", code=1).stderr)
+        self.assertIn("is no folder", self.run_rille("cp", "s3://bucket/p/*.bin", "one", code=1).stderr)
+        self.assertFalse((self.root / "one").exists())
+
     def test_cp_of_keys_that_lead_out_of_the_folder(self):
         for key in ("p/../../evil", "p//etc/x", "p/a/./b"):
             self.server.objects.clear()
