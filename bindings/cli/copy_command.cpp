@@ -13,7 +13,7 @@ namespace {
 struct CopyCommand final : Command {
   transfer::StoreCopy copy;
   void declare(Options& o) override {
-    o.option("FROM", copy.from, "a file, or an address such as s3://bucket/key").required();
+    o.option("FROM", copy.from, "a file, or an address such as s3://bucket/key or 's3://bucket/*.bin'").required();
     o.option("TO", copy.to, "an address, or a file; with \"/\" at its end it keeps the name").required();
     o.flag("-r,--recursive", copy.recursive, "all files of a folder, or all objects below a prefix");
   }

@@ -1,7 +1,7 @@
 ---@meta store
 --- An object store: a bucket of S3, OSS, COS, OBS, Google or Azure, or what is compatible with S3, from `rille.store`.
 --- Keys are relative to the store's address. The results of all methods are journaled, so that a resumed run does not
---- ask the store again.
+--- ask the store again. In a step's body they are not: they are a part of the step, and happen again with it.
 
 ---@class Store
 ---@field address string the bucket and the prefix of all keys, such as "s3://bucket/runs/"

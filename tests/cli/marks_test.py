@@ -113,7 +113,8 @@ KIND = {"rille.try_rent": "rent", "Instance:stage": "stage", "Instance:get": "ge
         "Cluster:map": "step", "Cluster:each": "step"}  # whose lease is over, then the race of the work
 NO_ENTRY = {"rille.budget": "a row of the run", "Instance:describe": "asked anew each time",
             **dict.fromkeys(["rille.cluster", "Cluster:resize", "Cluster:release"], "in fibers, one per instance")}
-LIVE_IN_STEPS = {"rille.sleep", "rille.now", "Instance:describe"}
+LIVE_IN_STEPS = {"rille.sleep", "rille.now", "Instance:describe", "Store:put", "Store:get", "Store:list",
+                 "Store:exists", "Store:delete"}
 
 
 def run(text, *words):

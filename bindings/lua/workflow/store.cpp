@@ -1,4 +1,5 @@
-// rille.store(address): an object store. Its methods are durable: what they returned is journaled.
+// rille.store(address): an object store. Its methods are durable: what they returned is journaled. In a step's body
+// they are a part of the step, which is recorded as a whole.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -51,7 +52,9 @@ Result<> open_bucket(Bucket& bucket, Loop& loop) {
 Result<StoreCall> begin_call(lua_State* L, const char* name, int key_index, int options_index) {
   const std::string what = std::string("store:") + name;
   StoreObject& object = check_object<StoreObject>(L, 1, what.c_str());
-  StoreCall call{begin_verb(L, what.c_str()), what, object.bucket, "", {}};
+  const Fiber* fiber = LuaHost::of(L).current();
+  const Verbs kind = fiber && !fiber->step.empty() ? Verbs::anywhere : Verbs::durable;
+  StoreCall call{begin_verb(L, what.c_str(), kind), what, object.bucket, "", {}};
   const bool lists = lua_isnoneornil(L, key_index) && std::string_view(name) == "list";
   call.key = call.bucket->prefix;
   if (!lists) call.key += check_text(L, key_index, (what + ": the key").c_str());
@@ -78,7 +81,13 @@ Result<std::optional<Value>> rehearsed_result(const StoreCall& call, Value usual
 
 using AskStore = std::function<Async<Value>(objects::ObjectStore&, CancelToken)>;
 
-// Journals the call and pushes its result. `usual`: its result in a rehearsal that declares none; null: none is usual.
+// Holds what `live` refers to until it is done.
+Async<Value> ask_in_step(std::function<Async<Value>(CancelToken)> live, CancelToken token) {
+  co_return co_await live(std::move(token));
+}
+
+// Journals the call, unless it is in a step's body, and pushes its result. `usual`: its result in a rehearsal that
+// declares none; null: none is usual.
 Result<int> run_call(lua_State* L, StoreCall call, Value usual, AskStore ask,
                      int (*push)(lua_State*, Value) = push_decoded) {
   RILLE_TRY(const std::optional<Value> rehearsed, rehearsed_result(call, std::move(usual)));
@@ -94,6 +103,8 @@ Result<int> run_call(lua_State* L, StoreCall call, Value usual, AskStore ask,
     RILLE_CO_CHECK(open_bucket(*held, loop));
     co_return co_await ask(*held->store, std::move(token));
   };
+  if (!call.verb.fiber.step.empty())
+    return await(L, ask_in_step(std::move(live), call.verb.run.cancel_token(call.verb.id)), push);
   engine::Operation op("store", call.what.substr(6) + " " + call.bucket->url.root() + call.key,
                        std::move(call.identity), call.verb.source);
   return await(L, call.verb.run.recorded(call.verb.id, std::move(op), std::move(live)), push, Waits::engine);

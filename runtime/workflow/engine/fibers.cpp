@@ -58,6 +58,11 @@ CancelToken RunImpl::token(const FiberRecord& f) const {
   return !f.scope || f.scope->shielded ? cleanup_.token() : f.scope->source->token();
 }
 
+CancelToken RunImpl::cancel_token(FiberId id) const {
+  const auto it = fibers_.find(id);
+  return it == fibers_.end() ? cleanup_.token() : token(*it->second);
+}
+
 ScopeRecord& RunImpl::owner(FiberRecord& f) {
   ScopeRecord* s = f.scope;
   while (s->transparent) s = s->parent;

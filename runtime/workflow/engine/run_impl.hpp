@@ -238,6 +238,7 @@ class RunImpl final : public Run {
   void pool_leave(FiberId fiber, const std::string& pool, const std::string& permit) override;
   Async<Value> child(FiberId fiber, ChildSpec spec, std::string source) override;
   Async<Value> recorded(FiberId fiber, Operation operation, std::function<Async<Value>(CancelToken)> live) override;
+  CancelToken cancel_token(FiberId fiber) const override;
 
   void event(const std::string& name, Value data);  // reports an event to the hooks and the audit trail
 

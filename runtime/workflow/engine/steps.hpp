@@ -59,6 +59,8 @@ class Steps {
   // Performs an operation of the host program: if the journal has the result, returns it; otherwise runs `live` and
   // records the result.
   virtual Async<Value> recorded(FiberId fiber, Operation operation, std::function<Async<Value>(CancelToken)> live) = 0;
+  // Cancelled with the scope of a fiber: for what a step's body waits for, which is not recorded.
+  virtual CancelToken cancel_token(FiberId fiber) const = 0;
 };
 
 }  // namespace rille::engine

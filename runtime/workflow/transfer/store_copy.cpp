@@ -79,21 +79,65 @@ Result<std::vector<Pair>> pairs_to_send(const StoreCopy& copy, const std::string
   return pairs;
 }
 
+// Whether a key is what a pattern says, in which a star is any text without "/".
+bool fits_pattern(std::string_view key, std::string_view pattern) {
+  std::size_t at = 0, in_pattern = 0, star = pattern.size(), after_star = 0;  // the last star, and what it took
+  while (at < key.size()) {
+    if (in_pattern < pattern.size() && pattern[in_pattern] == '*') {
+      star = in_pattern++;
+      after_star = at;
+    } else if (in_pattern < pattern.size() && pattern[in_pattern] == key[at]) {
+      ++in_pattern;
+      ++at;
+    } else if (star < pattern.size() && key[after_star] != '/') {
+      at = ++after_star;
+      in_pattern = star + 1;
+    } else {
+      return false;
+    }
+  }
+  return pattern.find_first_not_of('*', in_pattern) == std::string_view::npos;
+}
+
+// What to list and where the names of the files begin: of "p/a*.bin" the objects that begin with "p/a", after "p/".
+struct Wanted {
+  std::string prefix, pattern;  // pattern "": all below the prefix
+  std::size_t cut = 0;
+};
+
+Result<Wanted> wanted_objects(const StoreCopy& copy, const std::string& key) {
+  Wanted out;
+  if (copy.recursive) {
+    out.prefix = as_prefix(key);
+    out.cut = out.prefix.size();
+    return out;
+  }
+  if (!is_folder(copy.to))
+    return make_error(ErrorKind::invalid,
+                      fmt::format("'{}' is no folder, and '{}' may be several objects", copy.to, key),
+                      fmt::format("end it in \"/\": rille cp '{}' {}/", copy.from, copy.to));
+  out.prefix = key.substr(0, key.find('*'));
+  out.pattern = key;
+  out.cut = out.prefix.rfind('/') + 1;  // 0: there is none
+  return out;
+}
+
 Async<std::vector<Pair>> pairs_to_fetch(objects::ObjectStore& store, const StoreCopy& copy, std::string key,
                                         CancelToken token) {
   std::vector<Pair> pairs;
-  if (!copy.recursive) {
+  if (!copy.recursive && key.find('*') == std::string::npos) {
     if (key.empty() || key.ends_with('/')) co_return needs_recursive(store.address(key));
     pairs.push_back({is_folder(copy.to) ? copy.to + "/" + last_name(key) : copy.to, key});
     co_return pairs;
   }
+  RILLE_CO_TRY(const Wanted wanted, wanted_objects(copy, key));
   objects::ListRequest request;
-  request.prefix = as_prefix(key);
-  const std::size_t cut = request.prefix.size();
+  request.prefix = wanted.prefix;
   const std::function<Result<>(const objects::ListPage&)> each = [&](const objects::ListPage& page) -> Result<> {
     for (const objects::ObjectInfo& info : page.objects) {
       if (info.key.ends_with('/') && info.size_bytes == 0) continue;  // stands for a folder
-      const std::string below = info.key.substr(std::min(cut, info.key.size()));
+      if (!wanted.pattern.empty() && !fits_pattern(info.key, wanted.pattern)) continue;
+      const std::string below = info.key.substr(std::min(wanted.cut, info.key.size()));
       if (!is_path_below(below))
         return make_error(ErrorKind::invalid,
                           fmt::format("{} cannot be a file below '{}'", store.address(info.key), copy.to),
@@ -104,8 +148,11 @@ Async<std::vector<Pair>> pairs_to_fetch(objects::ObjectStore& store, const Store
   };
   RILLE_CO_CHECK(co_await objects::list_all(store, request, each, std::move(token)));
   if (pairs.empty())
-    co_return make_error(ErrorKind::state, fmt::format("there is no object below {}", store.address(request.prefix)),
-                         "check the prefix: upper and lower case differ");
+    co_return make_error(ErrorKind::state,
+                         wanted.pattern.empty()
+                             ? fmt::format("there is no object below {}", store.address(request.prefix))
+                             : fmt::format("there is no object of the pattern {}", store.address(wanted.pattern)),
+                         "check the address: upper and lower case differ, and * is no \"/\"");
   co_return pairs;
 }
 

@@ -10,7 +10,8 @@ from sdk_base import DATA, Sdk
 from sdk_keys import AwsKeys, AzureKeys, GcpKeys, HuaweiKeys, TencentKeys  # noqa: F401
 from sdk_others import Azure, Gcp, Kubernetes  # noqa: F401
 from sdk_rest import Runpod, Vast  # noqa: F401
-from sdk_signers import Signers  # noqa: F401
+from sdk_signers import SignerCase, Signers  # noqa: F401
+from sdk_stores import StoreSigners  # noqa: F401
 
 
 class Aws(Sdk):
@@ -323,10 +324,10 @@ class Huawei(Sdk):
 
 if __name__ == "__main__":
     every = [
-        "Aws", "Alibaba", "Tencent", "Huawei", "Kubernetes", "Azure", "Gcp", "Runpod", "Vast", "Signers", "AwsKeys",
-        "GcpKeys", "AzureKeys", "HuaweiKeys", "TencentKeys"
+        "Aws", "Alibaba", "Tencent", "Huawei", "Kubernetes", "Azure", "Gcp", "Runpod", "Vast", "Signers",
+        "StoreSigners", "AwsKeys", "GcpKeys", "AzureKeys", "HuaweiKeys", "TencentKeys"
     ]
-    Signers.program = sys.argv[2]
+    SignerCase.program = sys.argv[2]
     names = [e for e in every if e.lower() in {n.lower() for n in sys.argv[3:] or every}]
     suite = unittest.TestSuite(unittest.defaultTestLoader.loadTestsFromTestCase(globals()[n]) for n in names)
     sys.exit(not unittest.TextTestRunner(verbosity=2).run(suite).wasSuccessful())

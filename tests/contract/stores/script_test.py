@@ -78,6 +78,41 @@ print(before, store:exists("mine"))
         self.assertIn("first\ttrue", done.stdout)
         self.assertEqual(self.server.calls[asked:], [("head", "mine")])
 
+    def test_in_a_step(self):
+        self.server.add("k", b"first")
+        self.script("""
+local store = rille.store "s3://bucket/"
+local got = rille.step("copy", function()
+  local ok, err = pcall(store.get, store, "none")
+  assert(not ok and err.http_status == 404)
+  store:put("mine", store:get("k") .. "!")
+  return store:exists("mine") and #store:list()
+end)
+if not rille.step("go on", function() return io.open("go") ~= nil end) then error("stops here") end
+print("objects", got)
+""", code=1)
+        self.assertEqual(self.server.objects["mine"].data, b"first!")
+        asked = len(self.server.calls)
+        (self.root / "go").write_text("")
+        self.run_rille("invalidate", "last", "main/go on#1")
+        self.assertIn("objects\t2", self.run_rille("resume", "last").stdout)
+        self.assertEqual(self.server.calls[asked:], [])
+        entries = json.loads(self.run_rille("show", "last", "--json").stdout)["entries"]
+        self.assertNotIn("store", [e["kind"] for e in entries])
+
+    def test_a_step_that_is_cancelled_ends_its_transfer(self):
+        self.server.add("slow", bytes(1000))
+        self.server.fault("silent", "get", bytes=10)
+        done = self.script("""
+local store = rille.store "s3://bucket/"
+local first = rille.race {
+  function() return rille.step("reads", function() return #store:get("slow") end) end,
+  function() rille.sleep("1s") return "the other" end,
+}
+print(first)
+""")
+        self.assertIn("the other", done.stdout)
+
     def test_grants(self):
         self.server.add("k", b"x")
         text = 'print(pcall(function() return rille.store("s3://bucket/"):get("k") end))'
@@ -138,6 +173,20 @@ store:delete("a")
         self.assertEqual((self.root / "back/deep/höhe b").read_text(), "deep/höhe b")
         self.assertEqual(sorted(p.name for p in (self.root / "back").rglob("*") if p.is_file()),
                          ["a", "empty", "höhe b"])
+
+    def test_cp_of_a_pattern(self):
+        for key in ("p/a.bin", "p/ab.bin", "p/höhe b.bin", "p/a.txt", "p/deep/a.bin", "p/deep/b.bin", "q.bin", "p/"):
+            self.server.add(key, key.encode())
+        for pattern, wanted in (("p/*.bin", ["a.bin", "ab.bin", "höhe b.bin"]), ("p/a*.bin", ["a.bin", "ab.bin"]),
+                                ("p/*/*.bin", ["deep/a.bin", "deep/b.bin"]), ("p/*a*b*", ["ab.bin", "a.bin"]),
+                                ("*.bin", ["q.bin"]), ("p/a*.bin*", ["a.bin", "ab.bin"])):
+            shutil.rmtree(self.root / "to", True)
+            self.run_rille("cp", "s3://bucket/" + pattern, "to/")
+            made = {str(p.relative_to(self.root / "to")) for p in (self.root / "to").rglob("*") if p.is_file()}
+            self.assertEqual(made, set(wanted), pattern)
+        self.assertIn("no object of the pattern", self.run_rille("cp", "s3://bucket/p/*.gz", "to/", code=1).stderr)
+        self.assertIn("is no folder", self.run_rille("cp", "s3://bucket/p/*.bin", "one", code=1).stderr)
+        self.assertFalse((self.root / "one").exists())
 
     def test_cp_of_keys_that_lead_out_of_the_folder(self):
         for key in ("p/../../evil", "p//etc/x", "p/a/./b"):

@@ -11,9 +11,9 @@ def one(headers, name):
 
 
 def bare_query(pairs):
-    """OSS writes a key that has no value without "="."""
-    texts = sorted((quote(k), None if v is None else quote(v)) for k, v in pairs)
-    return "&".join(k if v is None else f"{k}={v}" for k, v in texts)
+    """OSS writes a key that has no value, or an empty one, without "="."""
+    texts = sorted((quote(k), quote(v or "")) for k, v in pairs)
+    return "&".join(f"{k}={v}" if v else k for k, v in texts)
 
 
 def pairs_of(raw):
@@ -56,7 +56,7 @@ def azure_key(method, path, query, headers, account, secret, length):
     text += [one(headers, "range")]
     own = sorted({k.lower() for k, _ in headers if k.lower().startswith("x-ms-")})
     lines = "".join(f"{n}:{one(headers, n)}\n" for n in own)
-    resource = f"/{account}{path}" + "".join(f"\n{k.lower()}:{v}" for k, v in sorted(query))
+    resource = f"/{account}{path}" + "".join(f"\n{k.lower()}:{v or ''}" for k, v in sorted(query))
     return base64.b64encode(hmac.new(base64.b64decode(secret), ("\n".join(text) + "\n" + lines + resource).encode(),
                                      "sha256").digest()).decode()
 

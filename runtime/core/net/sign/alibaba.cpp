@@ -69,11 +69,18 @@ std::string oss_scope(const OssScope& scope, const std::string& time) {
 
 constexpr const char* oss_payload = "UNSIGNED-PAYLOAD";
 
+// OSS signs "k=" as "k" (alibabacloud-oss-v2 1.4.1, signer/v4.py).
+std::string oss_query(Query query) {
+  for (auto& [key, value] : query)
+    if (value && value->empty()) value.reset();
+  return canonical_query(query, "");
+}
+
 std::string oss_signature(const Parts& parts, const Credentials& who, const OssScope& scope, const OssSigned& what,
                           const std::string& time) {
   const std::string resource = (scope.bucket.empty() ? "" : "/" + scope.bucket) + percent_decode(parts.path);
-  const std::string canonical = parts.method + "\n" + encode_path(resource) + "\n" + canonical_query(parts.query, "") +
-                                "\n" + header_lines(what.headers) + "\n" + what.also + "\n" + oss_payload;
+  const std::string canonical = parts.method + "\n" + encode_path(resource) + "\n" + oss_query(parts.query) + "\n" +
+                                header_lines(what.headers) + "\n" + what.also + "\n" + oss_payload;
   const std::string text = "OSS4-HMAC-SHA256\n" + time + "\n" + oss_scope(scope, time) + "\n" + sha256_hex(canonical);
   std::string key = "aliyun_v4" + who.secret;
   for (const std::string& part :

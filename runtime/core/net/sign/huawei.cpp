@@ -1,8 +1,10 @@
 #include "runtime/core/net/sign/huawei.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "runtime/core/base/id.hpp"
+#include "runtime/core/net/sign/aws.hpp"
 
 namespace rille::net {
 
@@ -12,6 +14,12 @@ Canonical huawei_headers(const Parts& parts) {
   Canonical headers = canonical_headers(parts);
   std::erase_if(headers, [](const auto& header) { return header.first.find('_') != std::string::npos; });
   return headers;
+}
+
+AwsScope obs_scope(const std::string& region) {
+  AwsScope scope{region, "s3"};
+  scope.unsigned_payload = true;
+  return scope;
 }
 
 }  // namespace
@@ -43,6 +51,16 @@ Parts sign_huawei(Parts parts, const Credentials& who, std::int64_t wall_us, con
                                         ", SignedHeaders=" + header_names(huawei_headers(parts)) +
                                         ", Signature=" + hex(hmac_sha256(key, text)));
   return parts;
+}
+
+Parts sign_obs(Parts parts, const Credentials& who, const std::string& region, std::int64_t wall_us) {
+  return sign_aws(std::move(parts), who, obs_scope(region), wall_us);
+}
+
+std::string presign_obs(Parts parts, Credentials who, const std::string& region, std::int64_t wall_us,
+                        std::int64_t expires_s) {
+  if (!who.token.empty()) parts.query.emplace_back("x-amz-security-token", std::exchange(who.token, ""));
+  return presign_aws(std::move(parts), who, obs_scope(region), wall_us, expires_s);
 }
 
 }  // namespace rille::net

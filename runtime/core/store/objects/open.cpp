@@ -12,6 +12,7 @@
 #include "runtime/core/net/loopback.hpp"
 #include "runtime/core/net/sign/alibaba.hpp"
 #include "runtime/core/net/sign/aws.hpp"
+#include "runtime/core/net/sign/huawei.hpp"
 #include "runtime/core/net/sign/tencent.hpp"
 #include "runtime/core/store/objects/az.hpp"
 #include "runtime/core/store/objects/gs.hpp"
@@ -101,6 +102,16 @@ void sign_as_aws(Dialect& dialect) {
   dialect.presign = [](net::Parts parts, const net::Credentials& who, const std::string& region, std::int64_t wall_us,
                        std::int64_t expires_s) {
     return net::presign_aws(std::move(parts), who, aws_scope(region, true), wall_us, expires_s);
+  };
+}
+
+void sign_as_obs(Dialect& dialect) {
+  dialect.sign = [](net::Parts parts, const net::Credentials& who, const std::string& region, std::int64_t wall_us) {
+    return net::sign_obs(std::move(parts), who, region, wall_us);
+  };
+  dialect.presign = [](net::Parts parts, const net::Credentials& who, const std::string& region, std::int64_t wall_us,
+                       std::int64_t expires_s) {
+    return net::presign_obs(std::move(parts), who, region, wall_us, expires_s);
   };
 }
 
@@ -226,6 +237,7 @@ Result<std::unique_ptr<ObjectStore>> open_store(const ObjectUrl& url, const Stor
   RILLE_CHECK(place(dialect, told));
   if (url.scheme == "oss") sign_as_oss(dialect, url.bucket);
   else if (url.scheme == "cos") sign_as_cos(dialect);
+  else if (url.scheme == "obs") sign_as_obs(dialect);
   else sign_as_aws(dialect);
   return std::unique_ptr<ObjectStore>(XmlStore::open(told.url, setup, std::move(dialect), chain_of(told, setup.loop)));
 }
