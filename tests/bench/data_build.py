@@ -9,9 +9,11 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 
 def documents_of(files, bytes_wanted):
-    """Documents of the files' lines, shuffled again and again, until there are so many bytes."""
+    """Documents of the files' lines, shuffled again and again, until there are so many bytes. Without special tokens:
+    Rille takes them for text, the peer does not."""
     rng = random.Random(1)
-    lines = [line for name in files for line in open(name, encoding="utf-8", errors="replace")]
+    lines = [line.replace("<|endoftext|>", "") for name in files
+             for line in open(name, encoding="utf-8", errors="replace")]
     out, size = [], 0
     while size < bytes_wanted:
         rng.shuffle(lines)
