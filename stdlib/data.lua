@@ -133,7 +133,8 @@ end
 
 ---Token ids for next-token prediction: files of ids as written by nanoGPT (raw u16) and llm.c (with a header), or text
 ---files with `tokenizer`. A directory stands for all its files in sorted order. Files are mapped, so they may be larger
----than memory. Order, position and checkpoints work as for `rille.data.bytes`.
+---than memory. Order, position and checkpoints work as for `rille.data.bytes`. A folder that `rille.data.build` made
+---has its own validation part.
 ---@param path string a file or a directory
 ---@param options? rille.data.TokensOptions what differs from the defaults
 ---@return Bytes
@@ -165,6 +166,47 @@ function data.tokens(path, options)
   local set = native.tokens(path, other, { context = context, seed = o.seed or 0, split = o.split or 0.1,
     shuffle = o.shuffle ~= false, width = o.dtype and width or nil })
   return setmetatable({ _set = set, batch = batch, context = context, device = device }, Bytes)
+end
+
+---@class rille.data.BuildOptions
+---@field sources string|string[] files and folders: texts (.txt, .md, .jsonl ..), or tables (.csv, .tsv)
+---@field to string the folder to make
+---@field kind? string "text" or "csv"; by default the sources' names tell
+---@field tokenizer? Tokenizer|string of texts: required
+---@field field? string of JSONL: the field that has the text, "text"
+---@field shard_tokens? integer of texts: a shard ends after so many tokens, 100000000
+---@field validation? number of texts: the share of documents for validation, 0
+---@field separator? string of texts: the token before each document; by default the tokenizer's end-of-text token;
+---"none": no token
+---@field missing? number of tables: stands for missing values in columns of numbers
+
+---Builds a data set from texts or tables: `to` then has shards, and `dataset.json`, which is written last. Texts
+---become shards of token ids for `rille.data.tokens(to)`; CSV files become columns for `rille.data.arrays(to)`. The
+---same sources and options give the same bytes, whatever the number of threads. An interrupted build goes on after its
+---finished shards, and a finished one is kept.
+---@param options rille.data.BuildOptions
+---@return table dataset what dataset.json says: `kind`, `shards`, `train_tokens`, `validation_tokens`, `rows` ..
+---and `kept`, the number of shards that were there before
+---@mark ephemeral
+---@async
+---@error invalid a source is not what it should be: the message names the file and the line
+---@error state the folder contains something else, or a data set of other options
+---@error denied without a grant to read the sources and the tokenizer, and to write and read the folder
+---@example
+---rille.data.build { sources = "corpus", to = "tokens", tokenizer = "gpt2/tokenizer.json", validation = 0.01 }
+---local data = rille.data.tokens("tokens", { batch = 64, context = 1024 })
+function data.build(options)
+  if type(options) ~= "table" then
+    invalid("rille.data.build: expected a table of options, got " .. type(options),
+      'rille.data.build { sources = "texts", to = "tokens", tokenizer = "gpt2/tokenizer.json" }')
+  end
+  local o = {}
+  for name, value in pairs(options) do o[name] = value end
+  if type(o.sources) == "string" then o.sources = { o.sources } end
+  if type(o.tokenizer) == "userdata" then
+    o.tokenizer, o.pattern = options.tokenizer.path, options.tokenizer.pattern
+  end
+  return native.build_data(o)
 end
 
 ---@class Arrays a data set of arrays
@@ -230,7 +272,8 @@ function rows:load_state(state) native.arrays_restore(self._set, state) end
 ---@field crop? integer|integer[] size of random crops of the images: one number, or { height, width }
 
 ---Arrays with corresponding rows, in batches: images and labels, inputs and targets. `source` is a list of tensors, or
----a safetensors file, which is mapped and may be larger than memory. With flip, padding or crop the first array must
+---a safetensors file, which is mapped and may be larger than memory, or a folder that `rille.data.build` made of a
+---table. With flip, padding or crop the first array must
 ---hold images [n, channels, height, width]. The order and the augmentation of each image are computed from the seed and
 ---the position, which is one number: a resumed training sees the same data.
 ---@param source Tensor[]|string tensors with the same number of rows, or a file

@@ -80,6 +80,40 @@ tap.test("tokens of a text, by a tokenizer", function()
   tap.equal(a:info().training_tokens + a:info().validation_tokens, 300)
 end)
 
+tap.test("data sets from files", function()
+  local digits, lines = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/", {}
+  local function digit(n) return digits:sub(n + 1, n + 1) end
+  for b = 0, 255 do lines[b + 1] = digit(math.floor(b / 4)) .. digit(b % 4 * 16) .. "== " .. b end
+  local tokenizer = rille.data.tokenizer(file("plain.tiktoken", table.concat(lines, "\n")), { pattern = "gpt2" })
+  local documents = {}
+  for i = 1, 200 do documents[i] = ('{"body": "document %d"}'):format(i) end
+  local options = { sources = file("documents.jsonl", table.concat(documents, "\n")), to = base .. "/built",
+    tokenizer = tokenizer, field = "body", validation = 0.3 }
+  tap.raises("invalid", "no end-of-text token", rille.data.build, options)
+  options.separator = "none"
+  local made = rille.data.build(options)
+  tap.equal({ made.kind, made.train_documents + made.validation_documents, made.kept }, { "text", 200, 0 })
+  tap.equal(rille.data.build(options).kept, #made.shards)
+  local info = rille.data.tokens(options.to, { batch = 2, context = 8 }):info()
+  tap.equal({ info.training_tokens, info.validation_tokens }, { made.train_tokens, made.validation_tokens })
+  tap.ok(info.validation_tokens > 0)
+  tap.raises("state", "kind 'text'", rille.data.arrays, options.to)
+  local shard = options.to .. "/" .. made.shards[1].path
+  os.execute("truncate -s 1100 " .. shard)
+  tap.raises("integrity", made.shards[1].path, rille.data.tokens, options.to, { context = 8 })
+  tap.raises("invalid", "did you mean 'field'", rille.data.build, { sources = options.sources, to = base .. "/b2",
+    feild = "x" })
+
+  local csv = file("table.csv", "n,x,kind\n1,0.5,a\n2,1.5,b\n3,2.5,a\n")
+  rille.data.build { sources = csv, to = base .. "/columns" }
+  local rows = rille.data.arrays(base .. "/columns", { names = { "n", "x", "kind" }, batch = 3, shuffle = false })
+  local n, x, kind = rows:next()
+  tap.equal({ n:totable(), x:totable(), kind:totable() }, { { 1, 2, 3 }, { 0.5, 1.5, 2.5 }, { 0, 1, 0 } })
+  tap.equal({ n.dtype, x.dtype, kind.dtype }, { "i64", "f32", "i32" })
+  tap.raises("state", "kind 'csv'", rille.data.tokens, base .. "/columns")
+  tap.raises("invalid", "no dataset.json", rille.data.arrays, base)
+end)
+
 tap.test("arrays: images with changes, trained on, and resumed bit for bit", function()
   local labels = (dev:arange { 60 } % 3):to("i64")
   local images = dev:randn { 60, 1, 6, 6 } * 0.1 + labels:to("f32"):reshape(60, 1, 1, 1)

@@ -30,6 +30,7 @@ rows.needs = {
   ["rille.cluster"] = "providers process",
   ["rille.communicator"] = "network",
   ["rille.data.arrays"] = "read",
+  ["rille.data.build"] = "read write",
   ["rille.data.bytes"] = "read",
   ["rille.data.load_tensors"] = "read",
   ["rille.data.save_tensors"] = "write",

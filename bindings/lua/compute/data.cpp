@@ -1,6 +1,8 @@
 // Data sets of bytes and tokens for rille.data; runtime/compute/data/bytes_dataset.hpp does the work.
 #include "bindings/lua/compute/batch.hpp"
+#include "bindings/lua/compute/job_limits.hpp"
 #include "runtime/compute/data/bytes_dataset.hpp"
+#include "runtime/compute/data/dataset.hpp"
 #include "runtime/compute/data/token_files.hpp"
 #include "runtime/core/base/places.hpp"
 #include "runtime/core/loop/thread_job.hpp"
@@ -54,6 +56,38 @@ Result<std::vector<data::TokenFile>> open_files(lua_State* L, const std::string&
   return out;
 }
 
+// The files of a part, "train" or "validation", of a data set that was built.
+Result<std::vector<data::TokenFile>> open_shards(const std::string& folder, const data::Dataset& set,
+                                                 std::string_view part) {
+  std::vector<data::TokenFile> out;
+  for (const data::Shard& shard : set.shards) {
+    if (shard.part != part) continue;
+    RILLE_TRY(auto opened, data::TokenFile::open(folder + "/" + shard.path));
+    out.push_back(std::move(opened));
+  }
+  return out;
+}
+
+struct TokenParts {
+  std::vector<data::TokenFile> training, validation;
+};
+
+// `other`: the path of the validation files; "": the validation part of a data set that was built, if it has one.
+Result<TokenParts> open_parts(lua_State* L, const std::string& path, const std::string& other, int width_bytes) {
+  TokenParts out;
+  std::vector<MemoryHeld> held;
+  RILLE_TRY(const auto built, data::open_dataset(path, "text", keep_room(L, held)));
+  if (built) {
+    RILLE_TRY(out.training, open_shards(path, *built, "train"));
+    RILLE_TRY(out.validation, open_shards(path, *built, "validation"));
+  } else {
+    RILLE_TRY(out.training, open_files(L, path, width_bytes));
+  }
+  if (other.empty()) return out;
+  RILLE_TRY(out.validation, open_files(L, other, width_bytes));
+  return out;
+}
+
 char made_key;  // its address is the registry key of a table: the paths of the files that tokenize has made
 
 void push_made(lua_State* L) {
@@ -80,21 +114,11 @@ Result<int> tokens(lua_State* L) {
   RILLE_TRY(const std::string path, may_read_tokens(L, std::string(check_text(L, 1, "rille.data.tokens"))));
   RILLE_TRY(const std::string other, may_read_tokens(L, std::string(check_text(L, 2, "rille.data.tokens"))));
   const int width = static_cast<int>(option_number(L, 3, "width").value_or(0));
-  auto training = open_files(L, path, width);
-  if (!training) return at_line(L, std::move(training).error());
-  auto validation = open_files(L, other, width);
-  if (!validation) return at_line(L, std::move(validation).error());
-  return push_set(L, BytesDataset::open_tokens(std::move(*training), std::move(*validation), bytes_options(L, 3),
-                                               look_at_limits(L)));
+  auto parts = open_parts(L, path, other, width);
+  if (!parts) return at_line(L, std::move(parts).error());
+  return push_set(L, BytesDataset::open_tokens(std::move(parts->training), std::move(parts->validation),
+                                               bytes_options(L, 3), look_at_limits(L)));
 }
-
-// Limits of the run, for a job on another thread.
-struct JobLimits {
-  std::shared_ptr<Work> work;
-  std::uint64_t ends = 0;  // Work::ends() at the start of the job
-  std::shared_ptr<MemoryUse> memory;
-  std::shared_ptr<DiskUse> disk;
-};
 
 // The folder of token files made from the text at `path`. One for all runs; but a run that is not trusted could put
 // wrong ids there for others, by changing the text while it is read, so such a run has its own.
@@ -115,20 +139,16 @@ Async<std::string> tokenize_on_thread(Loop& loop, std::string path, std::string 
                                       std::string folder, JobLimits limits) {
   std::function<Result<std::string>()> job = [path = std::move(path), tokenizer, pattern, folder = std::move(folder),
                                               limits = std::move(limits)]() -> Result<std::string> {
-    struct Ended {};
     std::vector<MemoryHeld> held;
-    const auto look = [&] {
-      if (limits.work && limits.work->ended_since(limits.ends)) throw Ended();
-    };
+    const data::Room disk = [&](std::int64_t bytes) { return limits.disk ? limits.disk->take(bytes) : success(); };
     const data::Room room = [&](std::int64_t bytes) -> Result<> {
       RILLE_TRY(MemoryHeld one, MemoryHeld::take(limits.memory, MemoryUse::Part::tensors, bytes));
       held.push_back(std::move(one));
       return success();
     };
-    const data::Room disk = [&](std::int64_t bytes) { return limits.disk ? limits.disk->take(bytes) : success(); };
-    try {
+    return limits.run([&](const data::Look& look) {
       return data::tokenize(path, tokenizer, pattern, folder, {look, room, [&] { held.clear(); }}, disk);
-    } catch (const Ended&) { return *limits.work->why(); }
+    });
   };
   co_return co_await thread_job(loop, std::move(job));
 }
@@ -140,7 +160,7 @@ Result<int> tokenize(lua_State* L) {
   std::string pattern(check_text(L, 3, "pattern"));
   LuaHost& host = LuaHost::of(L);
   RILLE_TRY(std::string folder, tokens_folder(host, path));
-  JobLimits limits{host.work(), host.work() ? host.work()->ends() : 0, host.options().memory, host.options().disk};
+  JobLimits limits = JobLimits::of(host);
   return await(L,
                tokenize_on_thread(host.loop(), std::move(path), std::move(tokenizer), std::move(pattern),
                                   std::move(folder), std::move(limits)),

@@ -1,8 +1,11 @@
 // Data sets of arrays for rille.data; runtime/compute/data/arrays_dataset.hpp does the work.
+#include <filesystem>
+
 #include "bindings/lua/compute/batch.hpp"
 #include "bindings/lua/compute/snapshot.hpp"
 #include "bindings/lua/compute/tensor_files.hpp"
 #include "runtime/compute/data/arrays_dataset.hpp"
+#include "runtime/compute/data/dataset.hpp"
 #include "runtime/core/store/pages.hpp"
 #include "runtime/core/store/safetensors.hpp"
 
@@ -31,8 +34,21 @@ std::vector<std::string> names_of(lua_State* L, int index, std::vector<std::stri
   return out;
 }
 
+// The path to open: of a folder that `rille data build` made, the file in it.
+Result<std::string> granted_file(lua_State* L, const std::string& path) {
+  RILLE_TRY(std::string folder, may_read(L, path, Grants::Names::tree));
+  std::error_code failed;
+  if (!std::filesystem::is_directory(folder, failed)) return folder;
+  std::vector<MemoryHeld> held;
+  RILLE_TRY(const auto built, data::open_dataset(folder, "csv", keep_room(L, held)));
+  if (!built || built->shards.size() != 1)
+    return make_error(ErrorKind::invalid, fmt::format("the folder '{}' has no {} of a table", path, data::dataset_name),
+                      "name a safetensors file, or a folder that `rille data build` made of a CSV file");
+  return folder + "/" + built->shards.front().path;
+}
+
 Result<std::vector<Array>> mapped(lua_State* L, const std::string& path) {
-  RILLE_TRY(const std::string granted, may_read(L, path));
+  RILLE_TRY(const std::string granted, granted_file(L, path));
   RILLE_TRY(const auto file, open_counted(L, granted));
   std::vector<std::string> known;
   for (const auto& t : file->tensors()) known.push_back(t.name);

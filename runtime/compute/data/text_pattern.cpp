@@ -16,10 +16,10 @@ Result<TextPattern> TextPattern::regex(const std::string& text) {
   TextPattern p;
   int code = 0;
   PCRE2_SIZE at = 0;
-  p.code_.reset(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(),
-                              PCRE2_UTF | PCRE2_UCP | PCRE2_MATCH_INVALID_UTF | PCRE2_USE_OFFSET_LIMIT, &code, &at,
-                              nullptr));
-  if (!p.code_) {
+  pcre2_code* const compiled =
+      pcre2_compile(reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(),
+                    PCRE2_UTF | PCRE2_UCP | PCRE2_MATCH_INVALID_UTF | PCRE2_USE_OFFSET_LIMIT, &code, &at, nullptr);
+  if (!compiled) {
     PCRE2_UCHAR message[200];
     pcre2_get_error_message(code, message, sizeof message);
     return make_error(
@@ -27,11 +27,17 @@ Result<TextPattern> TextPattern::regex(const std::string& text) {
         fmt::format("the tokenizer's pattern: {} at position {}", reinterpret_cast<const char*>(message), at),
         "patterns are regular expressions; \"gpt2\", \"cl100k\" and \"llama3\" are known by name");
   }
-  (void)pcre2_jit_compile(p.code_.get(), PCRE2_JIT_COMPLETE);  // ignore an error: without JIT, matching is only slower
-  p.context_.reset(pcre2_match_context_create(nullptr));
-  pcre2_set_match_limit(p.context_.get(), steps_max);
-  p.match_.reset(pcre2_match_data_create_from_pattern(p.code_.get(), nullptr));
+  p.code_ = std::shared_ptr<const pcre2_code>(compiled, [compiled](const pcre2_code*) { pcre2_code_free(compiled); });
+  (void)pcre2_jit_compile(compiled, PCRE2_JIT_COMPLETE);  // ignore an error: without JIT, matching is only slower
+  p.prepare();
   return p;
+}
+
+void TextPattern::prepare() {
+  if (!code_) return;
+  context_.reset(pcre2_match_context_create(nullptr));
+  pcre2_set_match_limit(context_.get(), steps_max);
+  match_.reset(pcre2_match_data_create_from_pattern(code_.get(), nullptr));
 }
 
 TextPattern TextPattern::literal(std::string text) {

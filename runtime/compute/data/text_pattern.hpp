@@ -1,5 +1,6 @@
 // A pattern, either a regular expression (PCRE2) or a literal text, that splits a text at its matches or replaces
-// them. Private to runtime/compute/data. One thread at a time.
+// them. Private to runtime/compute/data. One thread at a time; a copy may be
+// used by another thread.
 #pragma once
 
 #define PCRE2_CODE_UNIT_WIDTH 8
@@ -21,6 +22,10 @@ enum class Cut { isolated, removed, with_previous, with_next, contiguous, only }
 
 class TextPattern {
  public:
+  TextPattern() = default;
+  TextPattern(const TextPattern& o) : literal_(o.literal_), code_(o.code_) { prepare(); }
+  TextPattern(TextPattern&&) noexcept = default;
+  TextPattern& operator=(TextPattern&&) noexcept = default;
   // invalid: not a regular expression; the error has PCRE2's message
   static Result<TextPattern> regex(const std::string& text);
   static TextPattern literal(std::string text);  // the text must have at least one byte
@@ -36,7 +41,6 @@ class TextPattern {
 
  private:
   struct Free {
-    void operator()(pcre2_code* p) const { pcre2_code_free(p); }
     void operator()(pcre2_match_data* p) const { pcre2_match_data_free(p); }
     void operator()(pcre2_match_context* p) const { pcre2_match_context_free(p); }
   };
@@ -44,8 +48,10 @@ class TextPattern {
   Result<bool> next(std::string_view text, std::size_t at, std::size_t& begin, std::size_t& end,
                     const Asked& asked) const;
 
+  void prepare();  // makes match_ and context_ for code_
+
   std::string literal_;
-  std::unique_ptr<pcre2_code, Free> code_;
+  std::shared_ptr<const pcre2_code> code_;  // never changes, so copies share it
   std::unique_ptr<pcre2_match_data, Free> match_;
   std::unique_ptr<pcre2_match_context, Free> context_;
 };

@@ -159,6 +159,14 @@ Result<TokenFile> TokenFile::open(const std::string& path, int width_bytes) {
   return file;
 }
 
+std::string token_header(int width_bytes, std::int64_t count) {
+  std::string out(header_bytes, '\0');
+  const std::int32_t words[3] = {width_bytes == 2 ? magic_u16 : magic_u32, width_bytes == 2 ? 1 : 7,
+                                 static_cast<std::int32_t>(count)};
+  std::memcpy(out.data(), words, sizeof words);
+  return out;
+}
+
 Result<std::vector<std::string>> files_of(const std::string& path, const Look& look) {
   std::error_code failed;
   if (!fs::is_directory(path, failed)) return std::vector<std::string>{path};

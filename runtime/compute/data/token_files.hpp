@@ -33,6 +33,9 @@ class TokenFile {
   int width_ = 2;
 };
 
+// llm.c's header of a file with so many ids, which must be below 2^31.
+std::string token_header(int width_bytes, std::int64_t count);
+
 // Returns a folder's visible files in sorted order, at any depth; for a file, the file itself. invalid: a folder
 // without files, or with more than a million entries.
 Result<std::vector<std::string>> files_of(const std::string& path, const Look& look = {});

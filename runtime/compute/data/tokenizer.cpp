@@ -11,6 +11,8 @@ Tokenizer::Tokenizer(Tokenizer&&) noexcept = default;
 Tokenizer& Tokenizer::operator=(Tokenizer&&) noexcept = default;
 Tokenizer::~Tokenizer() = default;
 
+Tokenizer Tokenizer::twin() const { return Tokenizer(std::make_unique<State>(*state_)); }
+
 Result<std::vector<std::int32_t>> Tokenizer::encode(std::string_view text, const Encoding& how) {
   State& state = *state_;
   struct Forgets {

@@ -31,6 +31,9 @@ struct Encoding {
   Asked asked = {};        // room: for texts that the steps change, and for long words
 };
 
+// The files that the tokenizer at the path consists of: itself, or those in its folder that open() reads.
+std::vector<std::string> tokenizer_files(const std::string& path);
+
 class Tokenizer {
  public:
   // path: a file (tokenizer.json, *.tiktoken) or a directory with tokenizer.json, or with vocab.json and merges.txt.
@@ -47,6 +50,9 @@ class Tokenizer {
   Tokenizer(Tokenizer&&) noexcept;
   Tokenizer& operator=(Tokenizer&&) noexcept;
   ~Tokenizer();
+
+  // Another tokenizer with the same vocabulary, for another thread. Call it while no thread uses this one.
+  Tokenizer twin() const;
 
   Result<std::vector<std::int32_t>> encode(std::string_view text, const Encoding& how = {});
   // Returns the text's bytes; a list of ids that was cut may end in the middle of a character. continued: other ids

@@ -88,6 +88,13 @@ static Result<std::string> read_text(const std::string& path, const Asked& asked
   return store::read_file(path, static_cast<std::int64_t>(bytes));
 }
 
+std::vector<std::string> tokenizer_files(const std::string& path) {
+  std::error_code ec;
+  if (!std::filesystem::is_directory(path, ec)) return {path};
+  if (std::filesystem::exists(path + "/tokenizer.json", ec)) return {path + "/tokenizer.json"};
+  return {path + "/vocab.json", path + "/merges.txt"};
+}
+
 Result<Tokenizer> Tokenizer::open(const std::string& path, const std::string& pattern, const Asked& asked) {
   std::error_code ec;
   if (!std::filesystem::is_directory(path, ec)) {

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -22,9 +23,10 @@ inline Error broken_tokenizer(const std::string& shown, const std::string& what)
 
 struct Tokenizer::State {
   std::string shown;
-  Vocabulary vocabulary;
-  bool ignore_merges = false;  // a word that is itself a token is encoded as that token
-  bool marks_apart = false;    // no merge joins a letter with a following mark that stands for a space
+  std::shared_ptr<Vocabulary> shared = std::make_shared<Vocabulary>();
+  Vocabulary& vocabulary = *shared;  // not changed once the files are read, so twins on other threads share it
+  bool ignore_merges = false;        // a word that is itself a token is encoded as that token
+  bool marks_apart = false;          // no merge joins a letter with a following mark that stands for a space
   bool lines_apart = true;
   std::vector<AddedTokens::Token> added;  // added tokens in the file's order
   AddedTokens in_raw, in_normal;          // tokens matched before, and tokens matched after the normalizer

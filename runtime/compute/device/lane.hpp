@@ -26,6 +26,8 @@ class Lane {
   // created; 0: one thread per core, divided by the local ranks in the environment (RILLE_LOCAL_RANKS). RILLE_THREADS
   // overrides both.
   static std::shared_ptr<Lane> shared(int threads = 0);
+  // The number of threads of a lane that shared(wanted) would create.
+  static int threads_for(int wanted);
   // Creates a lane for a GPU: a thread, without OpenMP, that queues the GPU's work.
   static std::shared_ptr<Lane> of_device(const std::string& name);
   ~Lane();

@@ -73,6 +73,17 @@ FileWriter::~FileWriter() {
 
 Result<> FileWriter::write(std::string_view bytes) { return write_all(fd_.get(), bytes, path_); }
 
+Result<> FileWriter::rewrite(std::int64_t offset, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t done = ::pwrite(fd_.get(), bytes.data(), bytes.size(), offset);
+    if (done < 0 && errno == EINTR) continue;
+    if (done < 0) return errno_error("cannot write", path_, errno);
+    bytes.remove_prefix(static_cast<std::size_t>(done));
+    offset += done;
+  }
+  return success();
+}
+
 Result<> FileWriter::commit() {
   if (::fdatasync(fd_.get()) != 0) return errno_error("cannot sync", path_, errno);
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) return errno_error("cannot rename into place", path_, errno);

@@ -47,6 +47,8 @@ class FileWriter {
   ~FileWriter();  // removes the temporary file if commit() did not succeed
 
   Result<> write(std::string_view bytes);
+  // Replaces bytes that were written before: a header that has what is known at the end.
+  Result<> rewrite(std::int64_t offset, std::string_view bytes);
   // Syncs the data, renames the temporary file to `path` and syncs the directory: after success the bytes survive a
   // power cut.
   Result<> commit();
