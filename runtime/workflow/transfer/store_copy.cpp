@@ -7,6 +7,7 @@
 
 #include "runtime/core/loop/together.hpp"
 #include "runtime/core/store/objects/url.hpp"
+#include "runtime/workflow/transfer/stage_plan.hpp"
 #include "runtime/workflow/transfer/store_files.hpp"
 
 namespace rille::transfer {
@@ -39,17 +40,6 @@ std::string last_name(const std::string& path) {
 bool is_folder(const std::string& path) {
   std::error_code ignored;
   return path.ends_with('/') || fs::is_directory(path, ignored);
-}
-
-// Whether a key is a path below a folder: "a/b", but neither "/a", "a//b" nor "../a".
-bool is_path_below(const std::string& key) {
-  for (std::size_t at = 0; at <= key.size();) {
-    const std::size_t end = std::min(key.find('/', at), key.size());
-    const std::string segment = key.substr(at, end - at);
-    if (segment.empty() || segment == "." || segment == ".." || segment.find('\0') != std::string::npos) return false;
-    at = end + 1;
-  }
-  return !key.empty();
 }
 
 Error needs_recursive(const std::string& what) {
@@ -92,7 +82,7 @@ Async<std::vector<Pair>> pairs_to_fetch(objects::ObjectStore& store, const Store
   const std::size_t cut = request.prefix.size();
   const std::function<Result<>(const objects::ListPage&)> each = [&](const objects::ListPage& page) -> Result<> {
     for (const objects::ObjectInfo& info : page.objects) {
-      if (info.key.ends_with('/') && info.size_bytes == 0) continue;  // stands for a folder
+      if (is_folder_mark(info)) continue;
       const std::string below = info.key.substr(std::min(cut, info.key.size()));
       if (!is_path_below(below))
         return make_error(ErrorKind::invalid,
