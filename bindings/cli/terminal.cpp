@@ -40,6 +40,8 @@ std::string progress_text(const Value& p, bool bar) {
   std::string line = p.text("what", "working");
   double done = p.number("done"), total = p.number("total");
   std::string unit = p.text("unit");
+  if (p["files_total"].as_number())
+    line += fmt::format(": {} of {} files,", p.integer("files"), p.integer("files_total"));
   if (total > 0) {
     int percent = static_cast<int>(100 * done / total);
     if (bar) {

@@ -27,7 +27,7 @@ class Terminal {
   void note(std::string_view line);  // one dim line to standard error
   // prints the message and the hint; with `trace` also the script's traceback
   void error(const Error& error, bool trace);
-  void progress(const Value& progress);  // {what, done, total, unit, loss, rate, rate_unit, seconds_left}
+  void progress(const Value& progress);  // {what, done, total, unit, files, files_total, loss, rate, ..}
   void clear_progress();
   // Sets functions for a prompt that the user is editing: `hide` is called before output is printed, `draw` after it.
   void set_prompt(std::function<void()> hide, std::function<void()> draw) {

@@ -20,19 +20,27 @@
 ---@field spot boolean whether the provider may preempt it
 local Instance = {}
 
---- Copies a file or a folder to the instance, with checksums; an interrupted transfer resumes.
----@param from string a local path, or an http(s) address
----@param to string its name on the instance
----@param options? Instance.TransferOptions checks
----@return table facts about the staged data
+--- Brings a file or a folder to the instance, with checksums; an interrupted transfer resumes.
+---
+--- The instance fetches by itself what is in a store or on the web, by addresses that are valid for an hour; the keys
+--- stay here. What it cannot reach passes through this machine, and a warning says so.
+---@param from string a local path, an object, prefix or pattern in a store (`s3://bucket/data/`), or an http(s) address
+---@param to string its name on the instance; a folder when it ends in "/"
+---@param options? Instance.StageOptions checks, and what is done with the data
+---@return table facts `files`, `bytes`, and of a single object `version`
 ---@mark durable
 ---@async
 ---@error io the source cannot be read
----@error integrity its SHA-256 differs from the expected one
+---@error invalid a key that cannot be a file below a folder, or options that do not fit the source
+---@error state there is no such object or bucket (http_status 404)
+---@error auth the keys of the store are missing, or not allowed to do this
+---@error integrity its SHA-256 differs from the expected one, it changed meanwhile, or the archive is damaged
+---@error quota the instance's disk has no room, or there are more than a million objects
 ---@error network the address or the instance cannot be reached
----@error denied without a grant to read the path, or of the server (network); on this machine without `process`
+---@error denied without a grant: `read`, `network`, of a store's keys `providers`; on this machine `process`
 ---@example
 --- box:stage("corpus.txt", "corpus")
+--- box:stage("s3://my-bucket/data/", "data/", { mirror = true })
 function Instance:stage(from, to, options) end
 
 --- Copies a file or a folder from the instance.
@@ -48,6 +56,13 @@ function Instance:stage(from, to, options) end
 ---@example
 --- box:get("checkpoints/latest", "out/")
 function Instance:get(from, to, options) end
+
+---@class Instance.StageOptions
+---@field sha256? string refuse a file with another SHA-256
+---@field mirror? boolean remove files of the target folder that the source folder does not have
+---@field unpack? boolean unpack the archive (tar, also compressed; zip) into the target folder
+---@field bandwidth? string most bytes per second that the instance fetches, such as "100MB/s", or a number
+---@field sim? table for `rille simulate`: `size`, such as "20GB", of data that only the network knows
 
 ---@class Instance.TransferOptions
 ---@field sha256? string refuse data with another SHA-256

@@ -286,7 +286,7 @@ tap.test("what cannot be called remotely is refused with its name", function()
     function() box:exec("e", { argv = { "x" }, container = "-v/:/x" }) end)
   tap.raises("invalid", "'a b' is not the name of an image",
     function() box:call("c", { container = "a b" }, function() end) end)
-  tap.raises("invalid", "no option 'unpack' yet", function() box:stage("a", "b", { unpack = true }) end)
+  tap.raises("invalid", "do not go together", function() box:stage("a", "b", { unpack = true, mirror = true }) end)
   tap.raises("invalid", "no option 'force' yet", function() box:stage("a", "b", { force = true }) end)
   tap.raises("invalid", "methods are called with a colon", function() box.stage("a", "b") end)
 end)

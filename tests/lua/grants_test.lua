@@ -221,10 +221,15 @@ tap.test("a machine", function()
   tap.raises("denied", "read = ", function() box:stage("file:///etc/passwd", "x") end)
   tap.raises("denied", "read = ", function() box:stage("/proc/nowhere/long/x://../../etc/passwd", "x") end)
   tap.raises("denied", "network = ", function() box:stage("http://127.0.0.1:1/x", "x") end)
+  local object = "s3://bucket/x?endpoint=http://127.0.0.1:1&region=x"
+  tap.raises("denied", "network = ", function() box:stage(object, "x") end)
+  set_grants '{"process":true,"network":true}'
+  tap.raises("denied", 'providers = "aws"', function() box:stage(object, "x") end)
+  set_grants '{"process":true}'
   tap.raises("denied", "write = ", function() box:get("x", "/etc/passwd") end)
   tap.raises("denied", "env = ", function() box:exec("e", { argv = { "env" }, secrets = { "HOME" } }) end)
   tap.raises("denied", "env = ", function() box:call("c", { secrets = { "HOME" } }, function() end) end)
-  tried["Instance:stage"], tried["Instance:get"] = " read network process", " write process"
+  tried["Instance:stage"], tried["Instance:get"] = " read network providers process", " write process"
   tried["Instance:call"], tried["Instance:exec"] = " env process", " env process"
   tried["Instance:replace"] = " providers process"  -- asked as by rille.rent
 end)

@@ -3,7 +3,10 @@
 
 #include "bindings/host/ship.hpp"
 #include "bindings/lua/workflow/verb.hpp"
+#include "runtime/core/store/objects/object_store.hpp"
+#include "runtime/workflow/engine/stage_choices.hpp"
 #include "runtime/workflow/transfer/stage.hpp"
+#include "runtime/workflow/transfer/store_files.hpp"
 
 namespace rille::lua {
 
@@ -117,36 +120,47 @@ void refuse_options(lua_State* L, int index, const char* verb,
   }
 }
 
-// Reads the options of box:stage and box:get into one value.
-Result<Value> transfer_options(lua_State* L, int index, const char* verb) {
-  refuse_options(
-      L, index, verb,
-      {{"unpack",
-        "unpack the archive on the instance: box:exec(\"unpack\", { argv = { \"tar\", \"xf\", \"data.tar\" } })"},
-       {"force", "a file that is already there is not sent again; to force that, remove it with box:exec first"}});
-  check_options(L, index, verb, {"sha256", "sim"});
+constexpr std::pair<const char*, const char*> no_force = {
+    "force", "a file that is already there is not sent again; to force that, remove it with box:exec first"};
+
+// The options of box:stage or box:get as one value.
+Result<Value> options_value(lua_State* L, int index, const char* verb) {
   if (!lua_istable(L, index)) return Value(Value::Object{});
   RILLE_TRY(Value v, to_value(L, index, verb));
   return v.as_object() ? std::move(v) : Value(Value::Object{});
 }
 
-Result<> may_stage(const Grants& grants, const std::string& from) {
+Result<Value> stage_options(lua_State* L, int index) {
+  refuse_options(L, index, "box:stage", {no_force});
+  check_options(L, index, "box:stage", {"sha256", "mirror", "unpack", "bandwidth", "sim"});
+  RILLE_TRY(Value options, options_value(L, index, "box:stage"));
+  RILLE_CHECK(engine::read_stage_choices(options));
+  return options;
+}
+
+Result<> may_stage(Verb& v, const std::string& from) {
+  const Grants& grants = v.host.grants();
   if (from.starts_with("http://") || from.starts_with("https://")) return grants.connect_to_url("box:stage", from);
+  if (objects::is_object_url(from)) {
+    RILLE_TRY(const objects::ObjectUrl url, objects::parse_object_url(from));
+    const Result<std::unique_ptr<objects::ObjectStore>> store = transfer::open_users_store(url, v.run.loop(), nullptr);
+    return may_ask_store(grants, "box:stage", url, store ? store->get() : nullptr);
+  }
   const bool file = from.starts_with("file://");
   if (!file && from.find("://") < 8) return {};  // refused later: it is not a path
   RILLE_CHECK(grants.read(file ? transfer::path_of_file_url(from) : from, Grants::Names::tree));
   return {};
 }
 
-// box:stage(from, to, options): copies a file or folder to the machine
+// box:stage(from, to, options): brings a file or folder to the machine
 Result<int> stage(lua_State* L) {
   Verb v = begin_verb(L, "stage");
   Instance& box = instance_of(L, "box:stage");
   std::string from(check_text(L, 2, "box:stage: what to stage")),
       to(check_text(L, 3, "box:stage: its name on the instance"));
-  RILLE_TRY(Value options, transfer_options(L, 4, "box:stage"));
+  RILLE_TRY(Value options, stage_options(L, 4));
   RILLE_CHECK(may_use(v, box, "box:stage"));
-  RILLE_CHECK(may_stage(v.host.grants(), from));
+  RILLE_CHECK(may_stage(v, from));
   return await(L, v.run.stage(v.id, box.id, std::move(from), std::move(to), std::move(options), v.source), push_decoded,
                Waits::engine);
 }
@@ -156,7 +170,9 @@ Result<int> get(lua_State* L) {
   Verb v = begin_verb(L, "get");
   Instance& box = instance_of(L, "box:get");
   std::string from(check_text(L, 2, "box:get: what to get")), to(check_text(L, 3, "box:get: where to put it"));
-  RILLE_TRY(Value options, transfer_options(L, 4, "box:get"));
+  refuse_options(L, 4, "box:get", {no_force});
+  check_options(L, 4, "box:get", {"sha256", "sim"});
+  RILLE_TRY(Value options, options_value(L, 4, "box:get"));
   RILLE_CHECK(may_use(v, box, "box:get"));
   RILLE_CHECK(v.host.grants().write(to, Grants::Names::tree));
   return await(L, v.run.get(v.id, box.id, std::move(from), std::move(to), std::move(options), v.source), push_decoded,

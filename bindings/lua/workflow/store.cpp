@@ -62,9 +62,8 @@ Result<StoreCall> begin_call(lua_State* L, const char* name, int key_index, int 
   RILLE_TRY(call.sim, read_sim(L, options_index, what, false));
   call.bucket->grants = call.verb.host.grants();
   // An address that cannot be opened fails below, unless the journal knows what was.
-  if (open_bucket(*call.bucket, call.verb.run.loop()))
-    RILLE_CHECK(call.bucket->grants.connect_to_url(what, call.bucket->store->server()));
-  RILLE_CHECK(call.bucket->grants.keys(what, objects::provider_of(call.bucket->url)));
+  (void)open_bucket(*call.bucket, call.verb.run.loop());
+  RILLE_CHECK(may_ask_store(call.bucket->grants, what, call.bucket->url, call.bucket->store.get()));
   call.identity.set("call", name).set("url", call.bucket->url.root()).set("key", call.key);
   return call;
 }
@@ -329,6 +328,12 @@ bool store_field(lua_State* L, std::string_view key) {
 }
 
 }  // namespace
+
+Result<> may_ask_store(const Grants& grants, const std::string& what, const objects::ObjectUrl& url,
+                       const objects::ObjectStore* store) {
+  if (store) RILLE_CHECK(grants.connect_to_url(what, store->server()));
+  return grants.keys(what, objects::provider_of(url));
+}
 
 int open_store(lua_State* L) {
   lua_settop(L, 1);

@@ -3,7 +3,12 @@
 
 #include "bindings/host/host.hpp"
 #include "bindings/host/open.hpp"
+#include "runtime/core/store/objects/url.hpp"
 #include "runtime/workflow/engine/run.hpp"
+
+namespace rille::objects {
+class ObjectStore;
+}
 
 namespace rille::lua {
 
@@ -38,6 +43,11 @@ std::string check_name(lua_State* L, int index, const char* verb);
 // call or step in a rehearsal. of_call: false for steps, which have no checkpoint_every. Returns null if the script
 // declared none; duration and checkpoint_every are returned in seconds.
 Result<Value> read_sim(lua_State* L, int options, const std::string& verb, bool of_call = true);
+
+// Checks the grants that a store needs: the network of its server, and the keys. store: null if it cannot be opened;
+// then what asks it fails, and connects to nothing.
+Result<> may_ask_store(const Grants& grants, const std::string& what, const objects::ObjectUrl& url,
+                       const objects::ObjectStore* store);
 
 // For await: these push a result onto the Lua stack.
 inline int push_nothing(lua_State*) { return 0; }

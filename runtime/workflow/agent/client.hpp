@@ -14,6 +14,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/core/base/channel_spec.hpp"
@@ -92,6 +93,30 @@ struct Transfer {
 };
 using TransferProgress = std::function<void(std::int64_t done_bytes, std::int64_t total_bytes)>;
 
+// What the instance fetches by itself: one object at an address that needs no further keys.
+struct PullAddress {
+  std::string url;  // secret until it expires; never written to a file
+  std::vector<std::pair<std::string, std::string>> headers;
+  std::int64_t expires_wall_us = 0;  // 0: does not expire
+};
+struct PullRequest {
+  std::string path;  // the file to create, relative to the work directory
+  // Names the source in the instance's notes and cache, in any run: a hash of its address without secrets.
+  std::string key;
+  std::int64_t size_bytes = -1;  // -1: the server tells
+  std::string version;  // for If-Match, and for x-goog-if-generation-match of gs; "": what the server tells first
+  std::string sha256;   // the expected digest; "": not checked
+  std::int64_t part_bytes = 16 << 20;
+  int parallel = 8;                       // ranges fetched at the same time
+  std::int64_t bytes_per_second_max = 0;  // 0: no limit
+};
+struct Pulled {
+  std::int64_t size_bytes = 0, moved_bytes = 0;  // moved_bytes: what this call fetched from the server
+  std::string version, sha256;
+};
+// Makes an address for the request; called at the start, and again when the server refuses or the address expires.
+using PullSign = std::function<Async<PullAddress>(CancelToken)>;
+
 class AgentClient {
  public:
   // Runs `prefix.. agent_argv.. connect --dir D`, which starts an agent on the instance if none is alive. Fails with
@@ -133,6 +158,19 @@ class AgentClient {
   // get asks `room` before it writes each piece of a file, so a resumed transfer counts no byte twice.
   virtual Async<Transfer> get(std::string remote_path, std::string local_path, TransferProgress progress = {},
                               CancelToken token = {}, Room room = {});
+  // The instance fetches a file by itself, in parts at the same time. Parts that are done are kept across channels,
+  // agents and runners; a file that is already there, unchanged and of that version, is not fetched again. Fails with
+  // `integrity` if the object changes meanwhile or has another digest; with `network` and code cannot_reach if the
+  // instance gets no byte from the server at all; with `quota` and code disk_full, before the first byte, if the disk
+  // has no room.
+  virtual Async<Pulled> pull(PullRequest request, PullSign sign, TransferProgress progress = {},
+                             CancelToken token = {});
+  // Unpacks an archive in the work directory (tar, also compressed with gzip, xz, bzip2 or zstd; zip) into a folder
+  // there. Nothing is written outside the folder. Fails with `integrity` if the archive is damaged or holds paths that
+  // lead out of it. Returns how many files were written, and their bytes.
+  virtual Async<Transfer> unpack(std::string archive, std::string folder, CancelToken token = {});
+  // Removes the files below a folder that are not in `keep`, whose paths are relative to it; then empty folders.
+  virtual Async<> prune(std::string folder, std::vector<std::string> keep, CancelToken token = {});
   Async<FileInfo> stat(std::string remote_path, bool digest, CancelToken token = {});
   Async<std::vector<FileInfo>> list(std::string remote_path, CancelToken token = {});  // lists recursively, sorted
 

@@ -22,6 +22,7 @@ namespace rille::engine {
 
 class Connector;
 class RunImpl;
+struct Staging;
 
 class Calls {
  public:
@@ -152,9 +153,32 @@ class Calls {
   using Move = std::function<Async<agent::Transfer>(agent::AgentClient&, CancelToken)>;
   Async<Value> transfer(std::string lease_id, Move move, CancelToken token, std::int64_t* moved_to = nullptr);
   Async<Value> move_files(std::string lease_id, Move move, CancelToken token, std::int64_t* moved_to);
-  Async<std::string> local_copy(std::string from, Value options, CancelToken token);
+  static constexpr const char* cannot_reach = "cannot_reach";  // the code of AgentClient::pull's error
+  // staging.cpp
+  using StagingPtr = std::shared_ptr<Staging>;
+  using Carry = std::function<Async<Value>(Move, CancelToken)>;  // makes the move with a connected agent
+  Async<StagingPtr> plan_stage(std::string lease_id, std::string from, std::string to, Value options,
+                               CancelToken token);
+  Async<> plan_objects(StagingPtr s, CancelToken token);
+  Async<> plan_local(StagingPtr s, CancelToken token);
+  static Result<> plan_web(Staging& s);
+  Async<> choose_way(StagingPtr s, CancelToken token);
+  Result<bool> is_near(const std::string& lease_id) const;
+  Async<std::string> local_copy(std::string from, std::string sha256, CancelToken token);
   Async<std::string> fetch_once(std::string from, std::string destination, transfer::StageOptions options,
                                 CancelToken token);
+  // pulling.cpp
+  Async<Value> carry_out(StagingPtr s, Carry carry, CancelToken token);
+  Async<agent::Transfer> move_staged(StagingPtr s, agent::AgentClient& agent, CancelToken token);
+  Async<> move_files_of(StagingPtr s, agent::AgentClient& agent, CancelToken token);
+  Async<> move_next(StagingPtr s, agent::AgentClient& agent, CancelToken token);
+  Async<> move_one(StagingPtr s, std::size_t i, agent::AgentClient& agent, CancelToken token);
+  Async<> pull_one(StagingPtr s, std::size_t i, agent::AgentClient& agent, agent::TransferProgress progress,
+                   CancelToken token);
+  static Async<agent::PullAddress> sign_one(StagingPtr s, std::size_t i, CancelToken token);
+  Async<> fetch_here(StagingPtr s, CancelToken token);
+  Async<> fetch_objects_here(StagingPtr s, CancelToken token);
+  void tell_staged(const Staging& s);
   agent::TransferProgress transfer_progress(std::string what);
   Room disk_room() const;
   void use(const std::string& lease_id, int more);

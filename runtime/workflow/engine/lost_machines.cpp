@@ -13,8 +13,8 @@
 #include "runtime/workflow/agent/frame.hpp"
 #include "runtime/workflow/engine/calls.hpp"
 #include "runtime/workflow/engine/connector.hpp"
-#include "runtime/workflow/engine/place_of.hpp"
 #include "runtime/workflow/engine/run_impl.hpp"
+#include "runtime/workflow/engine/staging.hpp"
 #include "runtime/workflow/lease/expiry.hpp"
 #include "runtime/workflow/lease/ledger.hpp"
 
@@ -26,6 +26,13 @@ constexpr std::int64_t first_wait_ms = 30'000, longest_wait_ms = 300'000;  // be
 
 bool is_lie(const Error& e) { return e.kind == ErrorKind::integrity && e.code == agent::broken_protocol; }
 bool is_loss(const Error& e) { return e.code == "machine_lost" || e.code == "agent_unreachable" || is_lie(e); }
+
+Async<Value> carry_with(std::shared_ptr<agent::AgentClient> agent,
+                        std::function<Async<agent::Transfer>(agent::AgentClient&, CancelToken)> move,
+                        CancelToken token) {
+  RILLE_CO_TRY(const agent::Transfer moved, co_await move(*agent, std::move(token)));
+  co_return Value().set("files", moved.files).set("bytes", moved.size_bytes);
+}
 
 }  // namespace
 
@@ -269,15 +276,11 @@ Async<> Calls::set_up_one(std::string lease_id, std::int64_t n, std::int64_t gen
                                  .set("generation", generation)
                                  .set("what", files ? "stage " + spec.text("to") : spec.text("name")));
   if (!files) co_return co_await set_up_call(lease_id, n, generation, std::move(spec), std::move(agent), token);
-  std::string local = spec.text("from");
-  std::string to = spec.text("to");
-  RILLE_CO_TRY(const bool reads, connector_->reads_source(local, spec["options"]));
-  if (reads) {
-    RILLE_CO_TRY(local, co_await local_copy(local, spec["options"], token));
-    RILLE_CO_TRY(to, place_of(spec.text("from"), local, to));
-  }
-  agent::TransferProgress progress = transfer_progress("stage " + to);
-  Result<agent::Transfer> moved = co_await agent->put(local, to, progress, token);
+  RILLE_CO_TRY(const StagingPtr staging,
+               co_await plan_stage(lease_id, spec.text("from"), spec.text("to"), spec["options"], token));
+  staging->generation = generation;
+  const Carry carry = [agent](Move move, CancelToken t) { return carry_with(agent, std::move(move), std::move(t)); };
+  Result<Value> moved = co_await carry_out(staging, carry, token);
   if (!moved) co_return moved.error();
   co_return success();
 }

@@ -55,7 +55,7 @@ class ChildPrograms {
 // Callbacks to the host program. All are optional; they are called on the loop thread.
 struct RunHooks {
   std::function<void(std::string_view text)> print;     // prints output of the script and its calls, unchanged
-  std::function<void(const Value& progress)> progress;  // {what, done, total, unit, loss, rate, seconds_left, ...}
+  std::function<void(const Value& progress)> progress;  // {what, done, total, unit, files, files_total, loss, rate, ..}
   std::function<void(const Value& event)> event;        // {event, ...}: rent, live, released, step, retry, warning
   std::shared_ptr<ChildPrograms> children;              // null: this run cannot start child runs
 };

@@ -143,6 +143,12 @@ std::string path_of_file_url(std::string_view url) {
   return path;
 }
 
+Result<std::string> read_sha256(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
+  if (text.size() == 64 && text.find_first_not_of("0123456789abcdef") == std::string::npos) return text;
+  return make_error(ErrorKind::invalid, fmt::format("a SHA-256 has 64 hexadecimal digits, not '{}'", text));
+}
+
 void Meter::moved(std::int64_t bytes) {
   moved_ += bytes;
   now_.done_bytes += bytes;
@@ -207,12 +213,7 @@ Async<Staged> stage(net::HttpClient& client, std::string source, std::string des
                     CancelToken token) {
   if (source.empty() || destination.empty())
     co_return make_error(ErrorKind::invalid, "staging needs a source and a destination", "box:stage(from, to)");
-  std::transform(options.sha256.begin(), options.sha256.end(), options.sha256.begin(),
-                 [](unsigned char c) { return std::tolower(c); });
-  if (!options.sha256.empty() &&
-      (options.sha256.size() != 64 || options.sha256.find_first_not_of("0123456789abcdef") != std::string::npos))
-    co_return make_error(ErrorKind::invalid,
-                         fmt::format("a SHA-256 has 64 hexadecimal digits, not '{}'", options.sha256));
+  if (!options.sha256.empty()) { RILLE_CO_TRY(options.sha256, read_sha256(std::move(options.sha256))); }
   if (source.starts_with("http://") || source.starts_with("https://"))
     co_return co_await stage_from_web(client, std::move(source), std::move(destination), std::move(options), token);
   if (source.starts_with("file://")) {

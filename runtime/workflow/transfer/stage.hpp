@@ -61,6 +61,12 @@ struct Staged {
 Async<Staged> stage(net::HttpClient& client, std::string source, std::string destination, StageOptions options,
                     CancelToken token = {});
 
+// A hash of a web address without its signature: equal for the same object, however its address was signed.
+std::string source_key(const std::string& url);
+
+// An expected digest, in small letters. Error `invalid`: it is not 64 hexadecimal digits.
+Result<std::string> read_sha256(std::string text);
+
 // "file:///a%20b" and "file://localhost/a" -> the path; "" for other hosts.
 std::string path_of_file_url(std::string_view url);
 

@@ -104,8 +104,8 @@ std::string without_signature(const std::string& url) {
 class Download {
  public:
   Download(const std::string& url, const std::string& destination, const StageOptions& options, Meter& meter)
-      : url_(url), part_(destination + ".part"), note_(part_ + ".json"), key_(sha256_hex(without_signature(url))),
-        options_(options), meter_(meter) {}
+      : url_(url), part_(destination + ".part"), note_(part_ + ".json"), key_(source_key(url)), options_(options),
+        meter_(meter) {}
   ~Download() {
     // Keep only a part that can be continued. A part locked by another process is not removed.
     if (fd_.valid() && !finished_ && (done_ == 0 || version_.empty())) discard();
@@ -334,6 +334,8 @@ Async<bool> take_from_cache(Loop& loop, const StageCache& cache, std::string sha
 }
 
 }  // namespace
+
+std::string source_key(const std::string& url) { return sha256_hex(without_signature(url)); }
 
 Async<Staged> stage_from_web(net::HttpClient& client, std::string url, std::string destination, StageOptions options,
                              CancelToken token) {

@@ -7,6 +7,7 @@
 
 #include "runtime/core/loop/together.hpp"
 #include "runtime/core/store/objects/url.hpp"
+#include "runtime/workflow/transfer/stage_plan.hpp"
 #include "runtime/workflow/transfer/store_files.hpp"
 
 namespace rille::transfer {
@@ -41,17 +42,6 @@ bool is_folder(const std::string& path) {
   return path.ends_with('/') || fs::is_directory(path, ignored);
 }
 
-// Whether a key is a path below a folder: "a/b", but neither "/a", "a//b" nor "../a".
-bool is_path_below(const std::string& key) {
-  for (std::size_t at = 0; at <= key.size();) {
-    const std::size_t end = std::min(key.find('/', at), key.size());
-    const std::string segment = key.substr(at, end - at);
-    if (segment.empty() || segment == "." || segment == ".." || segment.find('\0') != std::string::npos) return false;
-    at = end + 1;
-  }
-  return !key.empty();
-}
-
 Error needs_recursive(const std::string& what) {
   return make_error(ErrorKind::invalid, fmt::format("'{}' is not one file", what), "rille cp -r copies all of it");
 }
@@ -79,80 +69,24 @@ Result<std::vector<Pair>> pairs_to_send(const StoreCopy& copy, const std::string
   return pairs;
 }
 
-// Whether a key is what a pattern says, in which a star is any text without "/".
-bool fits_pattern(std::string_view key, std::string_view pattern) {
-  std::size_t at = 0, in_pattern = 0, star = pattern.size(), after_star = 0;  // the last star, and what it took
-  while (at < key.size()) {
-    if (in_pattern < pattern.size() && pattern[in_pattern] == '*') {
-      star = in_pattern++;
-      after_star = at;
-    } else if (in_pattern < pattern.size() && pattern[in_pattern] == key[at]) {
-      ++in_pattern;
-      ++at;
-    } else if (star < pattern.size() && key[after_star] != '/') {
-      at = ++after_star;
-      in_pattern = star + 1;
-    } else {
-      return false;
-    }
-  }
-  return pattern.find_first_not_of('*', in_pattern) == std::string_view::npos;
-}
-
-// What to list and where the names of the files begin: of "p/a*.bin" the objects that begin with "p/a", after "p/".
-struct Wanted {
-  std::string prefix, pattern;  // pattern "": all below the prefix
-  std::size_t cut = 0;
-};
-
-Result<Wanted> wanted_objects(const StoreCopy& copy, const std::string& key) {
-  Wanted out;
-  if (copy.recursive) {
-    out.prefix = as_prefix(key);
-    out.cut = out.prefix.size();
-    return out;
-  }
-  if (!is_folder(copy.to))
-    return make_error(ErrorKind::invalid,
-                      fmt::format("'{}' is no folder, and '{}' may be several objects", copy.to, key),
-                      fmt::format("end it in \"/\": rille cp '{}' {}/", copy.from, copy.to));
-  out.prefix = key.substr(0, key.find('*'));
-  out.pattern = key;
-  out.cut = out.prefix.rfind('/') + 1;  // 0: there is none
-  return out;
-}
-
 Async<std::vector<Pair>> pairs_to_fetch(objects::ObjectStore& store, const StoreCopy& copy, std::string key,
                                         CancelToken token) {
   std::vector<Pair> pairs;
-  if (!copy.recursive && key.find('*') == std::string::npos) {
-    if (key.empty() || key.ends_with('/')) co_return needs_recursive(store.address(key));
-    pairs.push_back({is_folder(copy.to) ? copy.to + "/" + last_name(key) : copy.to, key});
-    co_return pairs;
+  const bool several = copy.recursive || is_pattern(key);
+  if (!several && (key.empty() || key.ends_with('/'))) co_return needs_recursive(store.address(key));
+  bool folder = false;
+  if (several) {
+    RILLE_CO_TRY(FoundObjects found,
+                 co_await find_objects(store, copy.recursive ? as_prefix(key) : key, false, nullptr, std::move(token)));
+    folder = found.folder;
+    if (folder && !copy.recursive && !is_folder(copy.to))
+      co_return make_error(ErrorKind::invalid,
+                           fmt::format("'{}' is no folder, and '{}' may be several objects", copy.to, key),
+                           fmt::format("end it in \"/\": rille cp '{}' {}/", copy.from, copy.to));
+    if (folder)
+      for (const PlannedFile& file : found.files) pairs.push_back({copy.to + "/" + file.path, file.key});
   }
-  RILLE_CO_TRY(const Wanted wanted, wanted_objects(copy, key));
-  objects::ListRequest request;
-  request.prefix = wanted.prefix;
-  const std::function<Result<>(const objects::ListPage&)> each = [&](const objects::ListPage& page) -> Result<> {
-    for (const objects::ObjectInfo& info : page.objects) {
-      if (info.key.ends_with('/') && info.size_bytes == 0) continue;  // stands for a folder
-      if (!wanted.pattern.empty() && !fits_pattern(info.key, wanted.pattern)) continue;
-      const std::string below = info.key.substr(std::min(wanted.cut, info.key.size()));
-      if (!is_path_below(below))
-        return make_error(ErrorKind::invalid,
-                          fmt::format("{} cannot be a file below '{}'", store.address(info.key), copy.to),
-                          "copy objects with such keys one by one, each to a name of its own");
-      pairs.push_back({copy.to + "/" + below, info.key});
-    }
-    return success();
-  };
-  RILLE_CO_CHECK(co_await objects::list_all(store, request, each, std::move(token)));
-  if (pairs.empty())
-    co_return make_error(ErrorKind::state,
-                         wanted.pattern.empty()
-                             ? fmt::format("there is no object below {}", store.address(request.prefix))
-                             : fmt::format("there is no object of the pattern {}", store.address(wanted.pattern)),
-                         "check the address: upper and lower case differ, and * is no \"/\"");
+  if (!folder) pairs.push_back({is_folder(copy.to) ? copy.to + "/" + last_name(key) : copy.to, key});
   co_return pairs;
 }
 

@@ -1,7 +1,6 @@
-// Copies between files of this machine and object stores: one object, those of a pattern ("p/*.bin", where a star is
-// any text without "/"), or all below a prefix or in a folder. Files and objects that are there are replaced. Errors:
-// those of store_files.hpp; invalid for addresses that do not fit together, and for a key that is no path below the
-// folder ("../x"). Loop thread only.
+// Copies between files of this machine and object stores: one object, those of a pattern (stage_plan.hpp), or all
+// below a prefix or in a folder. Files and objects that are there are replaced. Errors: those of store_files.hpp and
+// find_objects; invalid for addresses that do not fit together. Loop thread only.
 #pragma once
 
 #include <cstdint>

@@ -184,7 +184,7 @@ store:delete("a")
             self.run_rille("cp", "s3://bucket/" + pattern, "to/")
             made = {str(p.relative_to(self.root / "to")) for p in (self.root / "to").rglob("*") if p.is_file()}
             self.assertEqual(made, set(wanted), pattern)
-        self.assertIn("no object of the pattern", self.run_rille("cp", "s3://bucket/p/*.gz", "to/", code=1).stderr)
+        self.assertIn("no object matches", self.run_rille("cp", "s3://bucket/p/*.gz", "to/", code=1).stderr)
         self.assertIn("is no folder", self.run_rille("cp", "s3://bucket/p/*.bin", "one", code=1).stderr)
         self.assertFalse((self.root / "one").exists())
 
