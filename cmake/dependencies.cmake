@@ -20,6 +20,16 @@ endif()
 pkg_check_modules(libedit REQUIRED IMPORTED_TARGET libedit)
 pkg_check_modules(pcre2 REQUIRED IMPORTED_TARGET libpcre2-8)
 pkg_check_modules(pugixml REQUIRED IMPORTED_TARGET pugixml)
+pkg_check_modules(zlib REQUIRED IMPORTED_TARGET zlib)
+pkg_check_modules(libarchive REQUIRED IMPORTED_TARGET libarchive)
+# Linked statically: Debian's shared libarchive brings libxml2 and ICU, 35 MB, for formats that Rille does not read.
+# What the static one needs has no headers here: libarchive13 depends on the packages.
+find_library(RILLE_LIBARCHIVE libarchive.a REQUIRED)
+set(archive)
+foreach(library ${RILLE_LIBARCHIVE} -l:liblzma.so.5 -l:libzstd.so.1 -l:liblz4.so.1 -l:libbz2.so.1.0 -l:libnettle.so.8)
+  list(APPEND archive $<BUILD_INTERFACE:${library}>)
+endforeach()
+list(APPEND archive $<INSTALL_INTERFACE:PkgConfig::libarchive> PkgConfig::zlib)
 find_package(CLI11 REQUIRED)
 find_package(OpenMP REQUIRED COMPONENTS CXX)
 find_path(RILLE_RAPIDJSON_DIR rapidjson/document.h REQUIRED)  # headers only
@@ -28,5 +38,5 @@ find_path(RILLE_DNNL_DIR oneapi/dnnl/dnnl.hpp REQUIRED)
 find_library(RILLE_DNNL_LIBRARY dnnl REQUIRED)
 
 set(RILLE_DEPENDENCIES fmt::fmt PkgConfig::luajit PkgConfig::libuv PkgConfig::openssl
-  PkgConfig::sqlite3 PkgConfig::xxhash ${fftw} PkgConfig::pcre2 PkgConfig::pugixml dnnl
+  PkgConfig::sqlite3 PkgConfig::xxhash ${fftw} PkgConfig::pcre2 PkgConfig::pugixml ${archive} dnnl
   OpenMP::OpenMP_CXX Threads::Threads)

@@ -21,6 +21,7 @@ DEPENDENCIES = {
     "dnnl": ("libdnnl-dev", "libdnnl.so"),
     "fftw3": ("libfftw3-dev", "libfftw3"),
     "fmt": ("libfmt-dev", "libfmt.so"),
+    "libarchive": ("libarchive-dev", "libarchive.so"),
     "libcurl": ("libcurl4-openssl-dev", "libcurl.so"),
     "libedit": ("libedit-dev", "libedit.so"),
     "libpcre2-8": ("libpcre2-dev", "libpcre2-8.so"),
@@ -31,6 +32,7 @@ DEPENDENCIES = {
     "pugixml": ("libpugixml-dev", "libpugixml.so"),
     "rapidjson": ("rapidjson-dev", ""),
     "sqlite3": ("libsqlite3-dev", "libsqlite3.so"),
+    "zlib": ("zlib1g-dev", "libz.so"),
 }
 OPTIONAL = ["fftw3"]  # RILLE_FFTW=OFF
 # Debian's names of licences that SPDX has under another name. What is in neither list is told as Debian tells it.

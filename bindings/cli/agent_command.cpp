@@ -10,6 +10,7 @@
 #include "runtime/core/base/build_id.hpp"
 #include "runtime/core/base/time.hpp"
 #include "runtime/core/store/instance_dir.hpp"
+#include "runtime/core/store/unpack.hpp"
 #include "runtime/workflow/agent/daemon.hpp"
 
 namespace rille::cli {
@@ -53,6 +54,7 @@ Result<int> daemon_part(App& app, const AgentOptions& given) {
   options.directory = given.directory;
   options.worker_argv = {app.self_exe, "agent", "worker"};
   options.build = build_id();
+  store::load_archive_locale();
   return run_blocking(*app.loop, agent::run_daemon(*app.loop, options));
 }
 

@@ -120,6 +120,7 @@ std::vector<Frame> Liar::answers_to(const Frame& request) {
     return {response(id, Value::Object{},
                      content.substr(offset, static_cast<std::size_t>(request.header.integer("length"))))};
   }
+  if (op == "unpack") return {response(id, Value().set("files", 2).set("size", 12))};
   if (op == "put_begin")
     return {response(id, Value().set("offset", request.header.integer("size") > 3 && dice_.chance(0.3) ? 3 : 0))};
   if (op == "put") {

@@ -68,6 +68,7 @@ ONLY_IN = {
     "CLI/": ["bindings/cli/parser"],
     "curl/": ["runtime/core/net"],
     "sqlite3.h": ["runtime/core/store"],
+    "archive": ["runtime/core/store"],
 }
 
 

@@ -103,6 +103,11 @@ Result<> FileBeneath::replace_by(const std::string& suffix) const {
 
 void FileBeneath::remove(const std::string& suffix) const { ::unlinkat(folder_.get(), (name_ + suffix).c_str(), 0); }
 
+Result<> FileBeneath::make_link(const std::string& target) const {
+  if (::symlinkat(target.c_str(), folder_.get(), name_.c_str()) < 0) return errno_error("cannot make", shown_, errno);
+  return success();
+}
+
 std::int64_t FileBeneath::free_bytes() const {
   struct statvfs fs {};
   if (::fstatvfs(folder_.get(), &fs) < 0) return 0;

@@ -35,6 +35,8 @@ class FileBeneath {
   // renames the file with this suffix over the file itself, then syncs the directory
   Result<> replace_by(const std::string& suffix) const;
   void remove(const std::string& suffix) const;
+  Result<> make_link(
+      const std::string& target) const;  // a symbolic link in the place of the file, which must not exist
   // Free space of the file system that a user without privileges may fill; 0 if unknown.
   std::int64_t free_bytes() const;
   const std::string& shown() const { return shown_; }

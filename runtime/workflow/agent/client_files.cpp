@@ -348,4 +348,20 @@ Async<Transfer> AgentClient::get(std::string remote_path, std::string local_path
              std::move(room));
 }
 
+Async<Transfer> AgentClient::unpack(std::string archive, std::string folder, CancelToken token) {
+  auto run = [](State::Self self, Value header, CancelToken cancel) -> Async<Transfer> {
+    if (cancel.cancelled()) co_return cancel.reason();
+    RILLE_CO_TRY(State::Ticket ticket, self->ask("unpack", std::move(header)));
+    auto registration = cancel.on_cancel([answer = ticket.answer](const Error& why) { answer.set(why); });
+    State::Leave leave{self, ticket.id};
+    auto reply = co_await ticket.answer;
+    leave.answered = !cancel.cancelled();
+    if (!reply) co_return std::move(reply).error();
+    co_return unpacked_from(reply->value);
+  };
+  Value header;
+  header.set("archive", std::move(archive)).set("folder", std::move(folder));
+  return run(state_, std::move(header), std::move(token));
+}
+
 }  // namespace rille::agent

@@ -45,6 +45,15 @@ struct AgentClient::State : std::enable_shared_from_this<AgentClient::State> {
   // Sends a request, waits for the response, and forgets the request.
   static Async<Reply> request(Self self, const char* op, Value header, std::string body, CancelToken token);
 
+  // Forgets a request that lasts, and cancels it on the instance unless it was answered. It does so even if the
+  // coroutine that waits is destroyed while suspended.
+  struct Leave {
+    Self state;
+    std::int64_t id;
+    bool answered = false;
+    ~Leave();
+  };
+
   static Task<void> read(Self self);
   static Task<void> read_last_words(Self self, std::shared_ptr<Subprocess> command);
   // take, hear and status_of fail with lie() if the agent may not send that; the channel then ends.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "runtime/core/base/units.hpp"
+#include "runtime/core/store/unpack.hpp"
 #include "runtime/workflow/agent/call.hpp"
 #include "runtime/workflow/agent/frame.hpp"
 
@@ -94,6 +95,15 @@ Result<FileInfo> file_info_from(const Value& value) {
   out.sha256 = value.text("sha256");
   const bool digest = out.sha256.size() == 64 && out.sha256.find_first_not_of("0123456789abcdef") == std::string::npos;
   if (!out.sha256.empty() && !digest) return lie("a file whose sha256 is " + value["sha256"].to_json().substr(0, 100));
+  return out;
+}
+
+Result<Transfer> unpacked_from(const Value& value) {
+  for (const char* field : {"files", "size"})
+    if (value[field].is_null()) return lie(fmt::format("an unpacked archive without {}", field));
+  Transfer out;
+  RILLE_TRY(out.files, number_in(value, "files", 0, store::unpacked_entries_max));
+  RILLE_TRY(out.size_bytes, number_in(value, "size", 0, file_bytes_max));
   return out;
 }
 

@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 
 #include "runtime/core/loop/thread_job.hpp"
+#include "runtime/core/store/unpack.hpp"
+#include "runtime/workflow/agent/paths.hpp"
 
 namespace rille::agent {
 
@@ -74,6 +77,8 @@ void Session::dispatch(Frame frame) {
     if (!serving_files_) host_.loop.spawn(serve_files(shared_from_this()));
   } else if (op == "attach") {
     attach(id, frame.header);
+  } else if (op == "unpack" && allowed) {
+    host_.loop.spawn(unpack(shared_from_this(), id, std::move(frame.header)));
   } else if (op == "detach") {
     if (auto it = attaches_.find(frame.header.integer("attach")); it != attaches_.end())
       it->second->cancel(make_error(ErrorKind::cancelled, "detached"));
@@ -138,10 +143,6 @@ Result<Reply> Session::start(const Value& header) {
 
 void Session::attach(std::int64_t id, const Value& header) {
   auto reply = [&](Result<Reply> r) { host_.loop.spawn(respond_later(shared_from_this(), id, std::move(r))); };
-  if (attaches_.size() >= attaches_max || attaches_.count(id))
-    return reply(make_error(
-        ErrorKind::state,
-        fmt::format("{} calls are followed on this connection already, the limit attaches_max", attaches_.size())));
   std::int64_t offset = header.integer("offset");
   if (offset < 0)
     return reply(
@@ -152,10 +153,41 @@ void Session::attach(std::int64_t id, const Value& header) {
     absent.value.set("state", "absent");
     return reply(std::move(absent));
   }
+  auto token = follow(id);
+  if (!token) return reply(token.error());
+  host_.loop.spawn(stream(shared_from_this(), id, std::move(call), offset, std::move(*token)));
+}
+
+Result<CancelToken> Session::follow(std::int64_t id) {
+  if (attaches_.size() >= attaches_max || attaches_.count(id))
+    return make_error(
+        ErrorKind::state,
+        fmt::format("{} calls are followed on this connection already, the limit attaches_max", attaches_.size()));
   auto source = std::make_unique<CancelSource>(connection_->token());
   CancelToken token = source->token();
   attaches_[id] = std::move(source);
-  host_.loop.spawn(stream(shared_from_this(), id, std::move(call), offset, std::move(token)));
+  return token;
+}
+
+// {archive, folder} -> {files, size}
+Task<void> Session::unpack(std::shared_ptr<Session> self, std::int64_t id, Value header) {
+  auto run = [&]() -> Async<Reply> {
+    const std::string root = self->host_.options.directory + "/work";
+    RILLE_CO_TRY(std::string archive, inside(root, header.text("archive")));
+    RILLE_CO_TRY(std::string folder, inside(root, header.text("folder")));
+    RILLE_CO_TRY(const CancelToken token, self->follow(id));
+    auto stop = std::make_shared<std::atomic<bool>>(false);
+    auto registration = token.on_cancel([stop](const Error&) { stop->store(true); });
+    auto job = [archive, folder, stop] { return store::unpack(archive, folder, *stop); };
+    auto sum = co_await thread_job(self->host_.loop, std::move(job));
+    self->attaches_.erase(id);
+    if (!sum) co_return std::move(sum).error();
+    Reply reply;
+    reply.value.set("files", sum->files).set("size", sum->size_bytes);
+    co_return reply;
+  };
+  auto reply = co_await run();
+  (co_await self->respond(id, std::move(reply))).ok();
 }
 
 Task<void> Session::stream(std::shared_ptr<Session> self, std::int64_t id, std::shared_ptr<Call> call,

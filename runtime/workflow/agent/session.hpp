@@ -1,6 +1,7 @@
 // Session: one client's channel, on the agent's side. Sends hello, then answers requests: file requests one after the
-// other on the thread pool, so that chunks are written in order; all other requests at once; each attach streams until
-// its call ends. Host is the session's interface to the agent. Loop thread only.
+// other on the thread pool, so that chunks are written in order; all other requests at once. Each attach streams until
+// its call ends, and each unpack has a thread of the pool until it ends; detach cancels either. Host is the session's
+// interface to the agent. Loop thread only.
 #pragma once
 
 #include <deque>
@@ -43,6 +44,9 @@ class Session : public std::enable_shared_from_this<Session> {
   Result<Reply> answer(const std::string& op, const Value& header);
   Result<Reply> start(const Value& header);
   void attach(std::int64_t id, const Value& header);
+  // Room for one more request that lasts; its token is cancelled by detach and with the channel.
+  Result<CancelToken> follow(std::int64_t id);
+  static Task<void> unpack(std::shared_ptr<Session> self, std::int64_t id, Value header);
   Async<> respond(std::int64_t id, Result<Reply> reply);
   static Task<void> respond_later(std::shared_ptr<Session> self, std::int64_t id, Result<Reply> reply);
   static Task<void> serve_files(std::shared_ptr<Session> self);

@@ -117,6 +117,24 @@ TEST_CASE_METHOD(AgentFixture, "what arrives damaged is an integrity error and l
   CHECK_FALSE(fs::exists(temp.file("back")));
 }
 
+TEST_CASE_METHOD(AgentFixture, "an archive is unpacked on the instance") {
+  auto client = connect();
+  fs::create_directories(temp.file("in/sub"));
+  write(temp.file("in/sub/a"), "hello");
+  write(temp.file("in/b"), "12");
+  REQUIRE(std::system(("tar -C " + temp.file("in") + " -czf " + temp.file("a.tar.gz") + " .").c_str()) == 0);
+  REQUIRE(wait(client->put(temp.file("a.tar.gz"), "a.tar.gz")).ok());
+  const auto sum = wait(client->unpack("a.tar.gz", "data/set")).value();
+  CHECK(sum.files == 2);
+  CHECK(sum.size_bytes == 7);
+  CHECK(read(directory + "/work/data/set/sub/a") == "hello");
+  write(directory + "/work/text", "no archive");
+  CHECK(wait(client->unpack("text", "data")).error().kind == ErrorKind::invalid);
+  CHECK(wait(client->unpack("../agent.log", "data")).error().kind == ErrorKind::invalid);
+  CHECK(wait(client->unpack("a.tar.gz", "../out")).error().kind == ErrorKind::invalid);
+  CHECK_FALSE(fs::exists(directory + "/out"));
+}
+
 TEST_CASE_METHOD(AgentFixture, "paths that lead out are refused at the agent") {
   auto client = connect();
   write(temp.file("f"), "x");

@@ -179,3 +179,9 @@ TEST_CASE("names that lead out of a folder") {
     CHECK(store::check_relative(bad).error().kind == ErrorKind::integrity);
   for (const char* good : {"a", "a/b", "a..b", "...", ".hidden", "a b", "ü"}) CHECK(store::check_relative(good).ok());
 }
+
+TEST_CASE_METHOD(HostileFixture, "an answer to unpack that says nothing is a lie") {
+  const auto got = wait(meet("honest")->unpack("a.tar", "data"));
+  REQUIRE_FALSE(got.ok());
+  CHECK(got.error().code == broken_protocol);
+}
