@@ -80,6 +80,15 @@ Result<CallStatus> AgentClient::State::status_of(const Reply& reply) {
   return status;
 }
 
+AgentClient::State::Leave::~Leave() {
+  state->forget(id);
+  if (answered || state->broken) return;
+  Frame frame;
+  frame.type = FrameType::request;
+  frame.header.set("id", state->next_id++).set("op", op).set(field, id);
+  state->connection->post(std::move(frame)).ok();
+}
+
 void AgentClient::State::fail(Error error) {
   if (broken) return;
   broken = error;
@@ -240,19 +249,7 @@ Async<CallStatus> AgentClient::attach(std::string call_key, std::int64_t log_off
     if (cancel.cancelled()) co_return cancel.reason();
     RILLE_CO_TRY(State::Ticket ticket, self->ask("attach", std::move(header), std::string(), &told));
     auto registration = cancel.on_cancel([answer = ticket.answer](const Error& why) { answer.set(why); });
-    struct Leave {  // ends the attach even if this coroutine, which owns the handlers, is destroyed while suspended
-      State::Self state;
-      std::int64_t id;
-      bool answered = false;
-      ~Leave() {
-        state->forget(id);
-        if (answered || state->broken) return;
-        Frame frame;
-        frame.type = FrameType::request;
-        frame.header.set("id", state->next_id++).set("op", "detach").set("attach", id);
-        state->connection->post(std::move(frame)).ok();
-      }
-    } leave{self, ticket.id};
+    State::Leave leave{self, ticket.id, "detach", "attach"};
     auto reply = co_await ticket.answer;
     leave.answered = !cancel.cancelled();
     if (!reply) co_return std::move(reply).error();

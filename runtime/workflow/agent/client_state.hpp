@@ -24,6 +24,14 @@ struct AgentClient::State : std::enable_shared_from_this<AgentClient::State> {
     const AttachHandlers* handlers = nullptr;  // an attach's callbacks; owned by the attach's coroutine
   };
   using Self = std::shared_ptr<State>;
+  // Ends a request that streams events, even if its coroutine, which owns the handlers, is destroyed while suspended.
+  struct Leave {
+    Self state;
+    std::int64_t id;
+    const char *op, *field;  // the request that ends it, and the field that names it there
+    bool answered = false;
+    ~Leave();
+  };
 
   explicit State(Loop& l) : loop(l), greeted(l) {}
 
@@ -54,6 +62,8 @@ struct AgentClient::State : std::enable_shared_from_this<AgentClient::State> {
   std::string said() const;  // last_words without line ends at its end
   void fail(Error error);
 
+  static Async<Pulled> pull_once(Self self, const PullRequest& request, const PullAddress& address,
+                                 TransferProgress progress, CancelToken token);
   static Async<> put_file(Self self, std::string local, std::string remote, Transfer& sum, TransferProgress progress,
                           CancelToken token);
   static Async<> get_file(Self self, FileInfo remote, std::string root, std::string path, Transfer& sum,
