@@ -158,7 +158,7 @@ def answer_call(what):
             if starts and said.get("falls"):
                 ended["attempt"] = 10 - starts
             value = {"state": "running", "attempt": starts} if name == "start" else ended | (said if starts else {})
-        elif lie != "status" and name == "attach":
+        elif lie != "status" and name in ("attach", "pull"):
             news = {"event": "progress", "value": "x" * (300 << 10)} if lie == "long" else said
             send(EVENT, {"id": header["id"], **news})
             value = {"state": "done", "attempt": 1, "outcome": {"value": 7}}

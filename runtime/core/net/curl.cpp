@@ -23,6 +23,7 @@ struct Library {
     find(curl.easy_cleanup, "curl_easy_cleanup");
     find(curl.easy_getinfo, "curl_easy_getinfo");
     find(curl.easy_init, "curl_easy_init");
+    find(curl.easy_pause, "curl_easy_pause");
     find(curl.easy_setopt, "curl_easy_setopt");
     find(curl.easy_strerror, "curl_easy_strerror");
     find(curl.free, "curl_free");

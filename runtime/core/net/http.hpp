@@ -84,6 +84,9 @@ struct HttpRequest {
   // Once `sink` has received a byte, the request is not retried.
   std::function<Result<>(const HttpResponse& head)> on_head;
   std::function<Result<>(std::string_view piece)> sink;
+  // Asked before each piece for `sink`: how many milliseconds the transfer pauses before it is asked again; 0: the
+  // piece is passed on. A pause is no stall.
+  std::function<std::int64_t()> pace_ms;
 };
 
 struct HttpOptions {

@@ -52,6 +52,7 @@ class HttpClient::Transfer final : public CurlExchange {
   void log_end();
   bool head_line(std::string_view line);
   bool body_piece(std::string_view piece);
+  bool pause();
   std::size_t give_body(char* out, std::size_t room);
 
   std::shared_ptr<Core> core_;
@@ -69,7 +70,7 @@ class HttpClient::Transfer final : public CurlExchange {
   std::int64_t head_bytes_ = 0, body_bytes_ = 0, moved_before_ = -1;
   std::uint64_t body_sent_ = 0;
   int still_ticks_ = 0;
-  std::optional<Timer> stall_;
+  std::optional<Timer> stall_, paused_;
 };
 
 }  // namespace rille::net

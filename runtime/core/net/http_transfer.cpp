@@ -65,6 +65,7 @@ Async<HttpResponse> HttpClient::Transfer::run(CancelToken token) {
   if (request_.stall_timeout_ms > 0) watch_for_stall();
   co_await done_;
   stall_.reset();
+  paused_.reset();
   long request_bytes = 0;
   curl().easy_getinfo(easy_, CURLINFO_REQUEST_SIZE, &request_bytes);
   outcome_.left |= request_bytes > 0;
@@ -104,7 +105,7 @@ void HttpClient::Transfer::watch_for_stall() {
     curl().easy_getinfo(easy_, CURLINFO_SIZE_UPLOAD_T, &up);
     curl().easy_getinfo(easy_, CURLINFO_HEADER_SIZE, &head);
     std::int64_t moved = down + up + head;
-    still_ticks_ = moved == moved_before_ ? still_ticks_ + 1 : 0;
+    still_ticks_ = moved == moved_before_ && !paused_ ? still_ticks_ + 1 : 0;
     moved_before_ = moved;
     if (still_ticks_ < ticks_per_stall) return watch_for_stall();
     Error e = failure(ErrorKind::timeout,
@@ -155,7 +156,9 @@ Result<> HttpClient::Transfer::set_up() {
   set(CURLOPT_WRITEDATA, static_cast<void*>(this));
   set(
       CURLOPT_WRITEFUNCTION, +[](char* p, std::size_t, std::size_t n, void* self) -> std::size_t {
-        return static_cast<Transfer*>(self)->body_piece({p, n}) ? n : CURL_WRITEFUNC_ERROR;
+        auto* transfer = static_cast<Transfer*>(self);
+        if (transfer->pause()) return CURL_WRITEFUNC_PAUSE;  // libcurl keeps the piece
+        return transfer->body_piece({p, n}) ? n : CURL_WRITEFUNC_ERROR;
       });
   if (request_.at_send) {
     set(CURLOPT_PREREQDATA, static_cast<void*>(this));
@@ -275,6 +278,19 @@ bool HttpClient::Transfer::body_piece(std::string_view piece) {
   }
   outcome_.delivered = true;
   return check(request_.sink(piece));
+}
+
+// Pauses the transfer if its pace says so. True: it is paused.
+bool HttpClient::Transfer::pause() {
+  if (stopped_ || !request_.pace_ms || !response_.ok()) return false;
+  const std::int64_t ms = request_.pace_ms();
+  if (ms <= 0) return false;
+  paused_.emplace(core_->loop(), ms, [this] {
+    paused_.reset();
+    NoSigpipe quiet;
+    curl().easy_pause(easy_, CURLPAUSE_CONT);  // passes the kept piece, which may pause the transfer again
+  });
+  return true;
 }
 
 Error HttpClient::Transfer::curl_error() {

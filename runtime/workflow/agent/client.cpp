@@ -49,15 +49,6 @@ Async<Reply> AgentClient::State::request(Self self, const char* op, Value header
   co_return reply;
 }
 
-AgentClient::State::Leave::~Leave() {
-  state->forget(id);
-  if (answered || state->broken) return;
-  Frame frame;
-  frame.type = FrameType::request;
-  frame.header.set("id", state->next_id++).set("op", "detach").set("attach", id);
-  state->connection->post(std::move(frame)).ok();
-}
-
 Result<> AgentClient::State::hear(Frame frame) {
   auto it = pending.find(frame.header.integer("id"));
   if (it == pending.end()) return {};  // no operation waits for this response
@@ -87,6 +78,15 @@ Result<CallStatus> AgentClient::State::status_of(const Reply& reply) {
   Result<CallStatus> status = call_status_from(reply.value);
   if (!status) connection->refuse(status.error());
   return status;
+}
+
+AgentClient::State::Leave::~Leave() {
+  state->forget(id);
+  if (answered || state->broken) return;
+  Frame frame;
+  frame.type = FrameType::request;
+  frame.header.set("id", state->next_id++).set("op", op).set(field, id);
+  state->connection->post(std::move(frame)).ok();
 }
 
 void AgentClient::State::fail(Error error) {
@@ -249,7 +249,7 @@ Async<CallStatus> AgentClient::attach(std::string call_key, std::int64_t log_off
     if (cancel.cancelled()) co_return cancel.reason();
     RILLE_CO_TRY(State::Ticket ticket, self->ask("attach", std::move(header), std::string(), &told));
     auto registration = cancel.on_cancel([answer = ticket.answer](const Error& why) { answer.set(why); });
-    State::Leave leave{self, ticket.id};
+    State::Leave leave{self, ticket.id, "detach", "attach"};
     auto reply = co_await ticket.answer;
     leave.answered = !cancel.cancelled();
     if (!reply) co_return std::move(reply).error();

@@ -353,7 +353,7 @@ Async<Transfer> AgentClient::unpack(std::string archive, std::string folder, Can
     if (cancel.cancelled()) co_return cancel.reason();
     RILLE_CO_TRY(State::Ticket ticket, self->ask("unpack", std::move(header)));
     auto registration = cancel.on_cancel([answer = ticket.answer](const Error& why) { answer.set(why); });
-    State::Leave leave{self, ticket.id};
+    State::Leave leave{self, ticket.id, "detach", "attach"};
     auto reply = co_await ticket.answer;
     leave.answered = !cancel.cancelled();
     if (!reply) co_return std::move(reply).error();

@@ -24,6 +24,15 @@ struct AgentClient::State : std::enable_shared_from_this<AgentClient::State> {
     const AttachHandlers* handlers = nullptr;  // an attach's callbacks; owned by the attach's coroutine
   };
   using Self = std::shared_ptr<State>;
+  // Forgets a request that lasts, and ends it on the instance unless it was answered. It does so even if the coroutine
+  // that waits, and owns the handlers, is destroyed while suspended.
+  struct Leave {
+    Self state;
+    std::int64_t id;
+    const char *op, *field;  // the request that ends it, and the field that names it there
+    bool answered = false;
+    ~Leave();
+  };
 
   explicit State(Loop& l) : loop(l), greeted(l) {}
 
@@ -45,15 +54,6 @@ struct AgentClient::State : std::enable_shared_from_this<AgentClient::State> {
   // Sends a request, waits for the response, and forgets the request.
   static Async<Reply> request(Self self, const char* op, Value header, std::string body, CancelToken token);
 
-  // Forgets a request that lasts, and cancels it on the instance unless it was answered. It does so even if the
-  // coroutine that waits is destroyed while suspended.
-  struct Leave {
-    Self state;
-    std::int64_t id;
-    bool answered = false;
-    ~Leave();
-  };
-
   static Task<void> read(Self self);
   static Task<void> read_last_words(Self self, std::shared_ptr<Subprocess> command);
   // take, hear and status_of fail with lie() if the agent may not send that; the channel then ends.
@@ -63,6 +63,8 @@ struct AgentClient::State : std::enable_shared_from_this<AgentClient::State> {
   std::string said() const;  // last_words without line ends at its end
   void fail(Error error);
 
+  static Async<Pulled> pull_once(Self self, const PullRequest& request, const PullAddress& address,
+                                 TransferProgress progress, CancelToken token);
   static Async<> put_file(Self self, std::string local, std::string remote, Transfer& sum, TransferProgress progress,
                           CancelToken token);
   static Async<> get_file(Self self, FileInfo remote, std::string root, std::string path, Transfer& sum,

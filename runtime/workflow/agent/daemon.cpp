@@ -24,6 +24,7 @@
 #include "runtime/workflow/agent/dead_man.hpp"
 #include "runtime/workflow/agent/gpu_hold.hpp"
 #include "runtime/workflow/agent/notice.hpp"
+#include "runtime/workflow/agent/pull.hpp"
 #include "runtime/workflow/agent/session.hpp"
 #include "runtime/workflow/agent/starter.hpp"
 #include "runtime/workflow/agent/usage.hpp"
@@ -81,8 +82,9 @@ class Daemon {
     if (service) notices_.push_back(std::move(service));
     process_ = random_hex(8);
     started_us_ = loop_.clock().wall_us();
-    host_.emplace(Host{loop_, options_, *calls_, *admission_, [this] { return hello(); }, [this] { return describe(); },
-                       [this] { end(End::asked); }, [this] { used_ = true; }});
+    puller_ = std::make_shared<Puller>(loop_, options_.directory, options_.pull_retry);
+    host_.emplace(Host{loop_, options_, *calls_, *admission_, puller_, [this] { return hello(); },
+                       [this] { return describe(); }, [this] { end(End::asked); }, [this] { used_ = true; }});
     return listen();
   }
 
@@ -98,6 +100,7 @@ class Daemon {
       sessions_changed_.emplace(loop_);
       co_await *sessions_changed_;
     }
+    co_await Puller::close(puller_);
     const Result<> processes = children_->end_all(marker());
     const Result<> containers = end_containers(options_.directory);
     listener_.reset();
@@ -276,6 +279,7 @@ class Daemon {
   std::unique_ptr<Children> children_;
   std::optional<Admission> admission_;
   std::unique_ptr<CallTable> calls_;
+  std::shared_ptr<Puller> puller_;
   std::vector<std::unique_ptr<NoticeSource>> notices_;
   std::optional<Host> host_;
   std::unique_ptr<Listener> listener_;

@@ -13,6 +13,7 @@
 //   D/containers/NAME    a call's running container and its engine (container.hpp)
 //   D/calls/ID/          spec.json, log, events.json (latest progress and checkpoint), result.json of a call; ID is
 //                        derived from the call's key
+//   D/pulls/             what `pull` fetched into D/work, and when it changed (pull.hpp)
 //   D/work/              the workers' working directory, with the staged files
 //
 // A result is on disk before it is announced, and stays until it is acknowledged. If a killed agent left a call with a
@@ -30,6 +31,7 @@
 
 #include "runtime/core/base/log.hpp"
 #include "runtime/core/loop/loop.hpp"
+#include "runtime/core/net/http.hpp"
 #include "runtime/workflow/agent/client.hpp"
 
 namespace rille::agent {
@@ -42,6 +44,7 @@ struct DaemonOptions {
   std::int64_t log_bytes_max = 64 << 20;  // largest log of one call
   std::int64_t tick_ms = 1000;            // interval of the dead man's switch and of the check for notices
   Heartbeat heartbeat;
+  net::Retry pull_retry = {.attempts = 8};  // of a GET without an answer: some 16 s on average
 };
 
 // Runs the agent; the process must do nothing else. Blocks SIGTERM, SIGINT, SIGHUP and SIGCHLD, becomes a subreaper,

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <set>
 
 #include "runtime/core/store/file.hpp"
 #include "runtime/core/store/hash.hpp"
@@ -49,7 +50,8 @@ Value describe_file(const struct stat& st) {
 }
 
 bool is_leftover(const std::string& name) {
-  return (name.size() > 1 && name[0] == '.' && name.find(".part-") != std::string::npos) ||
+  return (name.size() > 1 && name[0] == '.' &&
+          (name.find(".part-") != std::string::npos || name.find(".pull-") != std::string::npos)) ||
          name.find(".tmp-") != std::string::npos;
 }
 
@@ -76,7 +78,8 @@ Result<> publish(const Target& t, int fd, mode_t mode) {
 }  // namespace
 
 bool FileServer::handles(const std::string& op) {
-  return op == "put_begin" || op == "put" || op == "get" || op == "stat" || op == "list" || op == "mkdir";
+  return op == "put_begin" || op == "put" || op == "get" || op == "stat" || op == "list" || op == "mkdir" ||
+         op == "prune";
 }
 
 Result<Reply> FileServer::handle(const std::string& op, const Value& header, const std::string& body) const {
@@ -85,6 +88,7 @@ Result<Reply> FileServer::handle(const std::string& op, const Value& header, con
   if (op == "get") return get(header);
   if (op == "stat") return stat(header);
   if (op == "list") return list(header);
+  if (op == "prune") return prune(header, body);
   return make_directory(header);
 }
 
@@ -195,6 +199,31 @@ Result<Reply> FileServer::list(const Value& header) const {
   Reply reply;
   reply.value.set("entries", std::move(entries));
   return reply;
+}
+
+// What is left of interrupted transfers goes, too. A link is removed, not what it points to.
+Result<Reply> FileServer::prune(const Value& header, const std::string& body) const {
+  const std::string shown = header.text("path");
+  RILLE_TRY(const std::string path, inside(root_, shown));
+  if (path == root_)
+    return make_error(ErrorKind::invalid, "'" + shown + "' is the work directory itself",
+                      "name a folder in it: what is not in the source would be removed from the whole directory");
+  std::set<std::string, std::less<>> keep;
+  for (std::size_t begin = 0, end; (end = body.find('\0', begin)) != std::string::npos; begin = end + 1)
+    keep.insert(body.substr(begin, end - begin));
+  std::error_code error;
+  std::vector<fs::path> unwanted, folders;
+  fs::recursive_directory_iterator it(path + "/", error), last;
+  for (; !error && it != last; it.increment(error)) {
+    if (it->is_directory() && !it->is_symlink()) folders.push_back(it->path());
+    else if (!keep.contains(it->path().string().substr(path.size() + 1))) unwanted.push_back(it->path());
+  }
+  if (error && error.value() != ENOENT) return errno_error("list", shown, error.value());
+  for (const fs::path& file : unwanted)
+    if (::unlink(file.c_str()) != 0 && errno != ENOENT) return errno_error("remove", file.string(), errno);
+  // The iterator names a folder before what is in it. A folder that is not empty stays.
+  for (auto folder = folders.rbegin(); folder != folders.rend(); ++folder) ::rmdir(folder->c_str());
+  return Reply{};
 }
 
 Result<Reply> FileServer::make_directory(const Value& header) const {

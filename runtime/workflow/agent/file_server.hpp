@@ -30,6 +30,7 @@ class FileServer {
   Result<Reply> stat(const Value& header) const;                          // {path, digest} -> the file's description
   Result<Reply> list(const Value& header) const;                          // {path} -> {entries}
   Result<Reply> make_directory(const Value& header) const;
+  Result<Reply> prune(const Value& header, const std::string& body) const;  // {path}, body: the paths to keep
   std::string root_;
 };
 

@@ -24,6 +24,13 @@ Result<CallStatus> call_status_from(const Value& value);
 Result<FileInfo> file_info_from(const Value& value);  // the path is not checked
 Result<Transfer> unpacked_from(const Value& value);
 
+// What is fetched must be what was asked for: its size, version and digest, as far as the request has them.
+Result<Pulled> pulled_from(const Value& value, const PullRequest& request);
+struct PullProgress {
+  std::int64_t done_bytes = 0, total_bytes = -1;
+};
+Result<PullProgress> pull_progress_from(const Value& value);
+
 // News about an attached call.
 struct HeardEvent {
   enum class Kind : std::uint8_t { log, progress, checkpoint, notice, other } kind = Kind::other;

@@ -13,6 +13,7 @@ namespace rille::agent {
 
 namespace {
 constexpr std::size_t log_chunk_bytes = 256 << 10;
+constexpr std::int64_t tell_pull_every_ns = 200'000'000;
 
 Frame event_frame(std::int64_t id, const char* event) {
   Frame frame;
@@ -64,12 +65,16 @@ Task<void> Session::serve(std::shared_ptr<Session> self) {
     self->dispatch(std::move(*frame));
   }
   for (auto& [id, source] : std::exchange(self->attaches_, {})) source->cancel(self->connection_->token().reason());
+  while (!self->pulls_.empty()) {  // the closed connection has cancelled them
+    self->pulls_ended_.emplace(self->host_.loop);
+    co_await *self->pulls_ended_;
+  }
 }
 
 void Session::dispatch(Frame frame) {
   std::int64_t id = frame.header.integer("id");
   std::string op = frame.header.text("op");
-  const bool asks = op == "describe" || op == "status" || op == "attach" || op == "detach";
+  const bool asks = op == "describe" || op == "status" || op == "attach" || op == "detach" || op == "cancel_pull";
   const Result<> allowed = may(op);
   if (!asks && allowed && host_.used) host_.used();
   if (FileServer::handles(op)) {
@@ -79,6 +84,11 @@ void Session::dispatch(Frame frame) {
     attach(id, frame.header);
   } else if (op == "unpack" && allowed) {
     host_.loop.spawn(unpack(shared_from_this(), id, std::move(frame.header)));
+  } else if (op == "pull" && allowed) {
+    pull(id, frame.header);
+  } else if (op == "cancel_pull") {
+    if (auto it = pulls_.find(frame.header.integer("pull")); it != pulls_.end())
+      it->second->stop.cancel(make_error(ErrorKind::cancelled, "the runner cancelled the pull"));
   } else if (op == "detach") {
     if (auto it = attaches_.find(frame.header.integer("attach")); it != attaches_.end())
       it->second->cancel(make_error(ErrorKind::cancelled, "detached"));
@@ -90,7 +100,8 @@ void Session::dispatch(Frame frame) {
 
 // Whatever changes something is fenced; a fenced runner may still look.
 Result<> Session::may(const std::string& op) const {
-  for (const char* looks : {"describe", "status", "attach", "detach", "put_begin", "get", "stat", "list"})
+  for (const char* looks :
+       {"describe", "status", "attach", "detach", "cancel_pull", "put_begin", "get", "stat", "list"})
     if (op == looks) return {};
   return host_.admission.check(*epoch_);
 }
@@ -237,6 +248,55 @@ Task<void> Session::stream(std::shared_ptr<Session> self, std::int64_t id, std::
     if (!(co_await call->changed(seen, token))) break;
   }
   self->attaches_.erase(id);
+}
+
+void Session::pull(std::int64_t id, const Value& header) {
+  auto refuse = [&](Error why) { host_.loop.spawn(respond_later(shared_from_this(), id, std::move(why))); };
+  if (pulls_.size() >= pulls_max || pulls_.count(id))
+    return refuse(make_error(
+        ErrorKind::state,
+        fmt::format("{} files are fetched for this connection already, the limit pulls_max", pulls_.size())));
+  auto order = pull_order_from(header);
+  if (!order) return refuse(order.error());
+  auto entry = std::make_unique<Pull>(connection_->token());
+  CancelToken token = entry->stop.token();
+  pulls_[id] = std::move(entry);
+  host_.loop.spawn(pull_one(shared_from_this(), id, std::move(*order), std::move(token)));
+}
+
+Task<void> Session::pull_one(std::shared_ptr<Session> self, std::int64_t id, PullOrder order, CancelToken token) {
+  TransferProgress progress = [self = self.get(), id](std::int64_t done, std::int64_t total) {
+    self->tell_progress(id, done, total);
+  };
+  const auto pulled = co_await Puller::pull(self->host_.puller, std::move(order), std::move(progress), token);
+  Result<Reply> reply = pulled ? Result<Reply>(Reply{}) : Result<Reply>(pulled.error());
+  if (pulled) {
+    reply->value.set("size", pulled->size_bytes).set("moved", pulled->moved_bytes);
+    reply->value.set("version", pulled->version).set("sha256", pulled->sha256);
+  }
+  (co_await self->respond(id, std::move(reply))).ok();
+  self->pulls_.erase(id);
+  if (self->pulls_.empty() && self->pulls_ended_) self->pulls_ended_->set(success());
+}
+
+void Session::tell_progress(std::int64_t id, std::int64_t done_bytes, std::int64_t total_bytes) {
+  const auto it = pulls_.find(id);
+  const std::int64_t now_ns = host_.loop.clock().monotonic_ns();
+  if (it == pulls_.end() || telling_ || (it->second->told_ns && now_ns - it->second->told_ns < tell_pull_every_ns))
+    return;
+  it->second->told_ns = now_ns;
+  if (host_.used) host_.used();  // a machine that fetches is not idle
+  Frame frame = event_frame(id, "progress");
+  Value value;
+  value.set("done_bytes", done_bytes).set("total_bytes", total_bytes);
+  frame.header.set("value", std::move(value));
+  telling_ = true;
+  host_.loop.spawn(send_progress(shared_from_this(), std::move(frame)));
+}
+
+Task<void> Session::send_progress(std::shared_ptr<Session> self, Frame frame) {
+  (co_await self->connection_->send(std::move(frame))).ok();
+  self->telling_ = false;
 }
 
 Async<> Session::respond(std::int64_t id, Result<Reply> reply) {

@@ -1,7 +1,7 @@
 // Session: one client's channel, on the agent's side. Sends hello, then answers requests: file requests one after the
 // other on the thread pool, so that chunks are written in order; all other requests at once. Each attach streams until
-// its call ends, and each unpack has a thread of the pool until it ends; detach cancels either. Host is the session's
-// interface to the agent. Loop thread only.
+// its call ends, each pull until its file is there, and each unpack has a thread of the pool until it ends; detach
+// cancels an attach or an unpack, cancel_pull a pull. Host is the session's interface to the agent. Loop thread only.
 #pragma once
 
 #include <deque>
@@ -13,6 +13,7 @@
 #include "runtime/workflow/agent/call_table.hpp"
 #include "runtime/workflow/agent/connection.hpp"
 #include "runtime/workflow/agent/file_server.hpp"
+#include "runtime/workflow/agent/pull.hpp"
 
 namespace rille::agent {
 
@@ -21,6 +22,7 @@ struct Host {  // outlives the sessions
   const DaemonOptions& options;
   CallTable& calls;
   Admission& admission;
+  std::shared_ptr<Puller> puller;
   std::function<Value()> hello;  // makes the hello's fields: instance, process, pid, started_wall_us
   std::function<Result<Value>()> describe;
   std::function<void()> shutdown;
@@ -29,7 +31,7 @@ struct Host {  // outlives the sessions
 
 class Session : public std::enable_shared_from_this<Session> {
  public:
-  static constexpr std::size_t file_requests_max = 64, attaches_max = 256;
+  static constexpr std::size_t file_requests_max = 64, attaches_max = 256, pulls_max = 64;
 
   Session(Host& host, std::unique_ptr<Stream> stream);
   // Serves the client; returns when the channel has ended.
@@ -47,6 +49,10 @@ class Session : public std::enable_shared_from_this<Session> {
   // Room for one more request that lasts; its token is cancelled by detach and with the channel.
   Result<CancelToken> follow(std::int64_t id);
   static Task<void> unpack(std::shared_ptr<Session> self, std::int64_t id, Value header);
+  void pull(std::int64_t id, const Value& header);
+  static Task<void> pull_one(std::shared_ptr<Session> self, std::int64_t id, PullOrder order, CancelToken token);
+  void tell_progress(std::int64_t id, std::int64_t done_bytes, std::int64_t total_bytes);
+  static Task<void> send_progress(std::shared_ptr<Session> self, Frame frame);
   Async<> respond(std::int64_t id, Result<Reply> reply);
   static Task<void> respond_later(std::shared_ptr<Session> self, std::int64_t id, Result<Reply> reply);
   static Task<void> serve_files(std::shared_ptr<Session> self);
@@ -61,6 +67,14 @@ class Session : public std::enable_shared_from_this<Session> {
   bool serving_files_ = false;
   std::optional<Future<Result<>>> file_room_;
   std::map<std::int64_t, std::unique_ptr<CancelSource>> attaches_;
+  struct Pull {
+    explicit Pull(const CancelToken& channel) : stop(channel) {}
+    CancelSource stop;
+    std::int64_t told_ns = 0;  // when its progress was last sent
+  };
+  std::map<std::int64_t, std::unique_ptr<Pull>> pulls_;
+  std::optional<Future<Result<>>> pulls_ended_;
+  bool telling_ = false;  // a frame with progress waits to be written: none is queued behind it
 };
 
 }  // namespace rille::agent

@@ -1,10 +1,9 @@
-// Internal parts of staging: progress, copies in pieces, the cache. Private to runtime/workflow/transfer.
+// Internal parts of staging: progress and copies in pieces. Private to runtime/workflow/transfer.
 #pragma once
-
-#include <optional>
 
 #include "runtime/core/store/file.hpp"
 #include "runtime/core/store/hash.hpp"
+#include "runtime/core/store/stage_cache.hpp"
 #include "runtime/workflow/transfer/stage.hpp"
 
 namespace rille::transfer {
@@ -36,28 +35,6 @@ Async<store::Fingerprint> copy_file(Loop& loop, std::string from, std::string to
 Result<> prepare_place(const std::string& destination);
 
 Error wrong_digest(const std::string& source, const std::string& found, const std::string& expected);
-
-// Files by their SHA-256, and the known version per URL. With directory "" it stores and finds nothing.
-class StageCache {
- public:
-  struct Known {
-    std::string version, sha256;
-  };
-  StageCache(std::string directory, std::int64_t bytes_max, Room room)
-      : directory_(std::move(directory)), bytes_max_(bytes_max), room_(std::move(room)) {}
-  std::string file_of(const std::string& sha256) const;     // the file's path, or "" if not cached
-  std::optional<Known> find(const std::string& key) const;  // the cached version of a URL whose file exists
-  // Copies `file` into the cache and notes the version. Any thread; the caller ignores a failure such as a full disk.
-  Result<> put(const std::string& file, const std::string& key, const Known& known) const;
-  void drop(const std::string& sha256) const;  // removes a damaged file
-
- private:
-  void make_room(std::int64_t bytes) const;
-  Result<> ask_room(std::int64_t bytes) const;
-  std::string directory_;
-  std::int64_t bytes_max_;
-  Room room_;
-};
 
 // The web side of stage().
 Async<Staged> stage_from_web(net::HttpClient& client, std::string url, std::string destination, StageOptions options,

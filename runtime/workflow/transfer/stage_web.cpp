@@ -113,7 +113,7 @@ class Download {
   Download(const Download&) = delete;
 
   Result<> open();
-  net::HttpRequest request(const StageCache::Known* cached);
+  net::HttpRequest request(const store::StageCache::Known* cached);
   Result<> start_over();
   Result<> finish(const std::string& destination);  // call after checking the digest
   void discard() { ::unlink(part_.c_str()), ::unlink(note_.c_str()); }
@@ -185,7 +185,7 @@ Result<> Download::start_over() {
   return success();
 }
 
-net::HttpRequest Download::request(const StageCache::Known* cached) {
+net::HttpRequest Download::request(const store::StageCache::Known* cached) {
   net::HttpRequest request{.url = url_, .headers = options_.headers};
   request.stall_timeout_ms = options_.stall_timeout_ms;
   request.response_bytes_max = 0;
@@ -270,8 +270,8 @@ Result<> Download::finish(const std::string& destination) {
 }
 
 // Fetches the rest of the part, despite interruptions. `not_modified` is set when the cached version is still current.
-Async<> fetch(net::HttpClient& client, Download& download, const StageCache::Known* cached, const StageOptions& options,
-              bool& not_modified, CancelToken token) {
+Async<> fetch(net::HttpClient& client, Download& download, const store::StageCache::Known* cached,
+              const StageOptions& options, bool& not_modified, CancelToken token) {
   int stuck = 0, restarts = 0;
   while (true) {
     std::int64_t before = download.done();
@@ -315,8 +315,8 @@ Async<> fetch(net::HttpClient& client, Download& download, const StageCache::Kno
 }
 
 // Copies a file from the cache to the destination. False: not cached, or damaged and now removed.
-Async<bool> take_from_cache(Loop& loop, const StageCache& cache, std::string sha256, Staged& staged, Meter& meter,
-                            CancelToken token, Room room) {
+Async<bool> take_from_cache(Loop& loop, const store::StageCache& cache, std::string sha256, Staged& staged,
+                            Meter& meter, CancelToken token, Room room) {
   std::string file = cache.file_of(sha256);
   if (file.empty()) co_return false;
   auto copied = co_await copy_file(loop, file, staged.path, sha256, meter, token, std::move(room));
@@ -342,7 +342,7 @@ Async<Staged> stage_from_web(net::HttpClient& client, std::string url, std::stri
   Loop& loop = client.loop();
   RILLE_CO_CHECK(prepare_place(destination));
   Meter meter(loop.clock(), options.progress);
-  StageCache cache(options.cache_directory, options.cache_bytes_max, options.room);
+  store::StageCache cache(options.cache_directory, options.cache_bytes_max, options.room);
   Staged staged{.path = destination};
   if (!options.sha256.empty()) {
     RILLE_CO_TRY(bool taken, co_await take_from_cache(loop, cache, options.sha256, staged, meter, token, options.room));
@@ -375,7 +375,8 @@ Async<Staged> stage_from_web(net::HttpClient& client, std::string url, std::stri
   staged.size_bytes = print.size_bytes;
   staged.sha256 = print.sha256;
   staged.version = download->version();
-  auto end = [download, cache, destination, known = StageCache::Known{staged.version, staged.sha256}]() -> Result<> {
+  auto end = [download, cache, destination,
+              known = store::StageCache::Known{staged.version, staged.sha256}]() -> Result<> {
     (void)cache.put(download->part(), download->key(),
                     known);  // a full or broken cache does not spoil the staging
     return download->finish(destination);

@@ -167,6 +167,11 @@ TEST_CASE_METHOD(HostileFixture, "no lie ends the runner or leaves the target") 
     (void)wait(client->list("loot", enough.token()));
     (void)wait(client->describe(enough.token()));
     (void)wait(client->status("main/x#1", enough.token()));
+    PullRequest wanted;
+    wanted.path = wanted.key = "loot";
+    PullSign sign = [](CancelToken) -> Async<PullAddress> { co_return PullAddress{}; };
+    (void)wait(client->pull(wanted, sign, {}, enough.token()));
+    (void)wait(client->prune("loot", {"a"}, enough.token()));
     CHECK(outside().empty());
     CHECK(fs::is_empty(temp.file("elsewhere")));
   }

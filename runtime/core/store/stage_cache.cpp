@@ -1,3 +1,5 @@
+#include "runtime/core/store/stage_cache.hpp"
+
 #include <sys/stat.h>
 #include <sys/time.h>
 
@@ -5,9 +7,9 @@
 #include <filesystem>
 
 #include "runtime/core/base/value.hpp"
-#include "runtime/workflow/transfer/stage_parts.hpp"
+#include "runtime/core/store/file.hpp"
 
-namespace rille::transfer {
+namespace rille::store {
 
 namespace fs = std::filesystem;
 
@@ -26,7 +28,7 @@ std::string StageCache::file_of(const std::string& sha256) const {
 
 std::optional<StageCache::Known> StageCache::find(const std::string& key) const {
   if (directory_.empty()) return {};
-  auto text = store::read_file(directory_ + "/url/" + key + ".json", 64 << 10);
+  auto text = read_file(directory_ + "/url/" + key + ".json", 64 << 10);
   if (!text) return {};
   auto note = Value::from_json(*text);
   if (!note) return {};
@@ -36,30 +38,39 @@ std::optional<StageCache::Known> StageCache::find(const std::string& key) const 
 }
 
 Result<> StageCache::put(const std::string& file, const std::string& key, const Known& known) const {
-  if (directory_.empty()) return success();
-  RILLE_CHECK(store::make_directories(directory_ + "/sha256"));
-  RILLE_CHECK(store::make_directories(directory_ + "/url"));
   if (file_of(known.sha256).empty()) {
     std::error_code failed;
     auto size = static_cast<std::int64_t>(fs::file_size(file, failed));
     if (failed) return errno_error("cannot look at", file, failed.value());
-    if (size > bytes_max_) return success();
-    RILLE_CHECK(ask_room(size));
-    make_room(size);
-    RILLE_TRY(auto map, store::MappedFile::open(file));
-    RILLE_CHECK(store::write_file_atomic(directory_ + "/sha256/" + known.sha256, map.view()));
+    RILLE_TRY(const std::string place, place_for(known.sha256, size));
+    if (place.empty()) return success();
+    RILLE_TRY(auto map, MappedFile::open(file));
+    RILLE_CHECK(write_file_atomic(place, map.view()));
   }
-  if (known.version.empty()) return success();
-  Value note;
-  note.set("version", known.version).set("sha256", known.sha256);
-  const std::string text = note.to_json();
+  return note(key, known);
+}
+
+Result<std::string> StageCache::place_for(const std::string& sha256, std::int64_t size_bytes) const {
+  if (directory_.empty() || !is_sha256(sha256) || size_bytes > bytes_max_) return std::string();
+  RILLE_CHECK(make_directories(directory_ + "/sha256"));
+  RILLE_CHECK(ask_room(size_bytes));
+  make_room(size_bytes);
+  return directory_ + "/sha256/" + sha256;
+}
+
+Result<> StageCache::note(const std::string& key, const Known& known) const {
+  if (directory_.empty() || known.version.empty()) return success();
+  RILLE_CHECK(make_directories(directory_ + "/url"));
+  Value text_of;
+  text_of.set("version", known.version).set("sha256", known.sha256);
+  const std::string text = text_of.to_json();
   RILLE_CHECK(ask_room(static_cast<std::int64_t>(text.size())));
-  return store::write_file_atomic(directory_ + "/url/" + key + ".json", text);
+  return write_file_atomic(directory_ + "/url/" + key + ".json", text);
 }
 
 Result<> StageCache::ask_room(std::int64_t bytes) const { return room_ ? room_(bytes) : success(); }
 
-void StageCache::drop(const std::string& sha256) const { (void)store::remove_tree(directory_ + "/sha256/" + sha256); }
+void StageCache::drop(const std::string& sha256) const { (void)remove_tree(directory_ + "/sha256/" + sha256); }
 
 // Best effort: another process may be removing files too.
 void StageCache::make_room(std::int64_t bytes) const {
@@ -86,4 +97,4 @@ void StageCache::make_room(std::int64_t bytes) const {
   }
 }
 
-}  // namespace rille::transfer
+}  // namespace rille::store

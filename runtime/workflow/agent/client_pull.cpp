@@ -1,0 +1,68 @@
+// The runner's side of `pull` and `prune`. The runner signs the addresses; the bytes do not pass it.
+#include <algorithm>
+
+#include "runtime/workflow/agent/client_state.hpp"
+#include "runtime/workflow/agent/heard.hpp"
+#include "runtime/workflow/agent/pull.hpp"
+
+namespace rille::agent {
+
+Async<Pulled> AgentClient::State::pull_once(Self self, const PullRequest& request, const PullAddress& address,
+                                            TransferProgress progress, CancelToken token) {
+  if (token.cancelled()) co_return token.reason();
+  AttachHandlers handlers;
+  handlers.progress = [state = self.get(), progress](const Value& value) {
+    const Result<PullProgress> heard = pull_progress_from(value);
+    if (!heard) state->connection->refuse(heard.error());
+    else if (progress) progress(heard->done_bytes, heard->total_bytes);
+  };
+  Value header = pull_header(request, address, self->loop.clock().wall_us());
+  RILLE_CO_TRY(Ticket ticket, self->ask("pull", std::move(header), std::string(), &handlers));
+  auto registration = token.on_cancel([answer = ticket.answer](const Error& why) { answer.set(why); });
+  Leave leave{self, ticket.id, "cancel_pull", "pull"};
+  const auto reply = co_await ticket.answer;
+  leave.answered = !token.cancelled();
+  if (!reply) co_return reply.error();
+  auto pulled = pulled_from(reply->value, request);
+  if (!pulled) self->connection->refuse(pulled.error());
+  co_return pulled;
+}
+
+// An address that expired is signed again: always once, then only if the transfer advanced since, or if the address
+// lived for half of its time, as it does while another pull of the same source is waited for.
+Async<Pulled> AgentClient::pull(PullRequest request, PullSign sign, TransferProgress progress, CancelToken token) {
+  auto run = [](State::Self self, PullRequest wanted, PullSign make, TransferProgress told,
+                CancelToken cancel) -> Async<Pulled> {
+    std::int64_t most_bytes = 0;
+    for (bool first = true;; first = false) {
+      const std::int64_t before_bytes = most_bytes, signed_ns = self->loop.clock().monotonic_ns();
+      RILLE_CO_TRY(const PullAddress address, co_await make(cancel));
+      const std::int64_t lives_us = address.expires_wall_us - self->loop.clock().wall_us();
+      TransferProgress progress_here = [&](std::int64_t done, std::int64_t total) {
+        most_bytes = std::max(most_bytes, done);
+        if (told) told(done, total);
+      };
+      auto pulled = co_await State::pull_once(self, wanted, address, std::move(progress_here), cancel);
+      if (pulled || pulled.error().code != "address_expired") co_return pulled;
+      const std::int64_t lived_us = (self->loop.clock().monotonic_ns() - signed_ns) / 1000;
+      const bool lived = address.expires_wall_us > 0 && lives_us > 1'000'000 && lived_us >= lives_us / 2;
+      if (!first && most_bytes <= before_bytes && !lived) co_return pulled;
+    }
+  };
+  return run(state_, std::move(request), std::move(sign), std::move(progress), std::move(token));
+}
+
+Async<> AgentClient::prune(std::string folder, std::vector<std::string> keep, CancelToken token) {
+  auto run = [](State::Self self, Value header, std::string names, CancelToken cancel) -> Async<> {
+    RILLE_CO_TRY(const Reply done,
+                 co_await State::request(self, "prune", std::move(header), std::move(names), std::move(cancel)));
+    co_return success();
+  };
+  Value header;
+  header.set("path", folder);
+  std::string names;  // each ends with a zero byte: no path holds one
+  for (const std::string& path : keep) names.append(path) += '\0';
+  return run(state_, std::move(header), std::move(names), std::move(token));
+}
+
+}  // namespace rille::agent

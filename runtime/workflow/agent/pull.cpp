@@ -1,0 +1,384 @@
+#include "runtime/workflow/agent/pull.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <linux/fs.h>
+#include <sys/file.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "runtime/core/base/id.hpp"
+#include "runtime/core/loop/thread_job.hpp"
+#include "runtime/core/store/hash.hpp"
+#include "runtime/workflow/agent/heard.hpp"
+#include "runtime/workflow/agent/paths.hpp"
+
+namespace rille::agent {
+
+namespace {
+
+constexpr std::int64_t job_bytes = 64 << 20;  // per thread job: some tens of milliseconds
+constexpr std::int64_t lock_wait_ms = 20, lock_wait_ms_max = 500;
+constexpr int cache_share = 4;  // the cache gets one part in four of the free bytes
+constexpr int parallel_max = 64;
+
+bool clone(int from, int to) { return ::ioctl(to, FICLONE, from) == 0; }
+
+// Reads a file through, for its digest, and with `to` copies it, by a clone if possible.
+struct Reading {
+  std::string from, to;
+  store::Fd in, out;
+  store::Hasher hasher{true};
+  std::vector<char> buffer = std::vector<char>(1 << 20);
+
+  // Returns the bytes read; less than job_bytes at the end of the file.
+  Result<std::int64_t> step() {
+    std::int64_t done = 0;
+    while (done < job_bytes) {
+      const ssize_t got = ::read(in.get(), buffer.data(), buffer.size());
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0) return errno_error("cannot read", from, errno);
+      if (got == 0) break;
+      const std::string_view piece(buffer.data(), static_cast<std::size_t>(got));
+      hasher.update(piece);
+      if (out.valid()) RILLE_CHECK(store::write_all(out.get(), piece, to));
+      done += got;
+    }
+    return done;
+  }
+};
+
+Result<std::shared_ptr<Reading>> begin_reading(const std::string& from, const std::string& to) {
+  auto reading = std::make_shared<Reading>();
+  reading->from = from, reading->to = to;
+  reading->in = store::Fd(::open(from.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!reading->in.valid()) return errno_error("cannot open", from, errno);
+  if (to.empty()) return reading;
+  ::unlink(to.c_str());
+  reading->out = store::Fd(::open(to.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
+  if (!reading->out.valid()) return errno_error("cannot create", to, errno);
+  if (clone(reading->in.get(), reading->out.get())) reading->out = store::Fd();
+  return reading;
+}
+
+Async<store::Fingerprint> read_through(Loop& loop, std::string from, std::string to, CancelToken token) {
+  auto begin = [from, to] { return begin_reading(from, to); };
+  RILLE_CO_TRY(std::shared_ptr<Reading> reading, co_await thread_job(loop, std::move(begin)));
+  for (std::int64_t n = job_bytes; n == job_bytes;) {
+    if (token.cancelled()) co_return token.reason();
+    auto step = [reading] { return reading->step(); };
+    RILLE_CO_TRY(n, co_await thread_job(loop, std::move(step)));
+  }
+  co_return reading->hasher.finish();
+}
+
+std::string mtime_text(const struct stat& st) { return fmt::format("{}.{:09}", st.st_mtim.tv_sec, st.st_mtim.tv_nsec); }
+
+// A folder of this user alone, so that no other user chooses what a pull gets.
+bool is_private_directory(const std::string& path) {
+  struct stat st {};
+  (void)::mkdir(path.c_str(), 0700);
+  return ::lstat(path.c_str(), &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == ::geteuid() && (st.st_mode & 077) == 0;
+}
+
+std::string cache_directory_for(const std::string& directory) {
+  const std::string beside = fmt::format("{}/.rille-cache-{}", store::parent_path(directory), ::geteuid());
+  if (is_private_directory(beside)) return beside;
+  const std::string inner = directory + "/pulls/cache";
+  return store::make_directories(directory + "/pulls") && is_private_directory(inner) ? inner : std::string();
+}
+
+// Renames without syncing: what is lost in a power cut is fetched again.
+void write_unsynced(const std::string& path, const std::string& text) {
+  const std::string fresh = path + ".tmp-" + random_hex(6);
+  store::Fd fd(::open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  const bool written = fd.valid() && store::write_all(fd.get(), text, fresh).ok();
+  if (!written || ::rename(fresh.c_str(), path.c_str()) != 0) ::unlink(fresh.c_str());
+}
+
+bool is_digest(const std::string& text) {
+  return text.size() == 64 && text.find_first_not_of("0123456789abcdef") == std::string::npos;
+}
+
+}  // namespace
+
+Value pull_header(const PullRequest& r, const PullAddress& address, std::int64_t now_wall_us) {
+  Value header;
+  header.set("path", r.path).set("key", r.key).set("size", r.size_bytes).set("version", r.version);
+  header.set("sha256", r.sha256).set("part_bytes", r.part_bytes).set("parallel", r.parallel);
+  header.set("bytes_per_second_max", r.bytes_per_second_max).set("url", address.url);
+  Value::Array headers;
+  for (const auto& [name, value] : address.headers) headers.push_back(Value::Array{name, value});
+  header.set("headers", std::move(headers));
+  if (address.expires_wall_us > 0)
+    header.set("expires_in_ms", std::max<std::int64_t>(1, (address.expires_wall_us - now_wall_us) / 1000));
+  return header;
+}
+
+Result<PullOrder> pull_order_from(const Value& header) {
+  PullOrder out;
+  PullRequest& r = out.request;
+  r.path = header.text("path"), r.key = header.text("key"), r.version = header.text("version");
+  r.sha256 = header.text("sha256");
+  r.size_bytes = header.integer("size", -1);
+  r.part_bytes = header.integer("part_bytes", r.part_bytes);
+  r.parallel = static_cast<int>(std::clamp<std::int64_t>(header.integer("parallel", r.parallel), 1, parallel_max));
+  r.bytes_per_second_max = header.integer("bytes_per_second_max");
+  out.url = header.text("url");
+  out.expires_in_ms = header.integer("expires_in_ms");
+  const Value::Array* headers = header["headers"].as_array();
+  for (std::size_t i = 0; headers && i < headers->size(); ++i) {
+    const Value::Array* pair = (*headers)[i].as_array();
+    const std::string* name = pair && pair->size() == 2 ? (*pair)[0].as_string() : nullptr;
+    const std::string* value = name ? (*pair)[1].as_string() : nullptr;
+    if (value) out.headers.emplace_back(*name, *value);
+  }
+  const auto plain = [](const std::string& s) {
+    return std::all_of(s.begin(), s.end(), [](unsigned char c) { return c >= 0x20 && c != 0x7f; });
+  };
+  const bool fits = !r.key.empty() && r.key.size() <= 1024 && r.version.size() <= 1024 && plain(r.version) &&
+                    r.size_bytes >= -1 && r.size_bytes <= file_bytes_max && r.part_bytes > 0 &&
+                    r.part_bytes <= file_bytes_max && r.bytes_per_second_max >= 0 && out.expires_in_ms >= 0 &&
+                    (r.sha256.empty() || is_digest(r.sha256)) && !out.url.empty();
+  if (!fits)
+    return make_error(
+        ErrorKind::invalid,
+        fmt::format("pull '{}': a key, an address, a size, a part size and a version in range are required",
+                    r.path.substr(0, 200)),
+        "use the same version of rille here and on the instance");
+  return out;
+}
+
+// The file that a pull makes. Shared with thread jobs.
+struct Puller::Target {
+  Target(std::string p, std::string k, std::string note, store::StageCache c)
+      : path(std::move(p)), key(std::move(k)), note_path(std::move(note)), source(sha256_hex(key)), cache(std::move(c)),
+        part(std::make_shared<PullPart>(path, key)) {}
+
+  std::string path, key, note_path;
+  std::string source;  // the cache's name of the key
+  store::StageCache cache;
+  std::shared_ptr<PullPart> part;
+
+  // What the note says of the file, if the file has not changed since.
+  std::optional<Pulled> noted() const {
+    const auto text = store::read_file(note_path, 64 << 10);
+    const auto note = text ? Value::from_json(*text) : Result<Value>(text.error());
+    struct stat st {};
+    if (!note || ::stat(path.c_str(), &st) != 0 || !S_ISREG(st.st_mode)) return {};
+    Pulled found{note->integer("size", -1), 0, note->text("version"), note->text("sha256")};
+    const bool same = note->text("path") == path && note->text("key") == key && st.st_size == found.size_bytes &&
+                      mtime_text(st) == note->text("mtime") && is_digest(found.sha256);
+    return same ? std::optional(found) : std::nullopt;
+  }
+  void write_note(const Pulled& pulled) const {
+    struct stat st {};
+    if (::stat(path.c_str(), &st) != 0) return;
+    Value note;
+    note.set("path", path).set("key", key).set("version", pulled.version).set("size", pulled.size_bytes);
+    note.set("mtime", mtime_text(st)).set("sha256", pulled.sha256);
+    write_unsynced(note_path, note.to_json());
+  }
+  // Puts a clone of the part into the cache. False: that is no clone, or there is no room.
+  bool clone_into_cache(const Pulled& pulled) const {
+    if (!cache.file_of(pulled.sha256).empty()) return cache.note(source, {pulled.version, pulled.sha256}).ok();
+    const auto place = cache.place_for(pulled.sha256, pulled.size_bytes);
+    if (!place || place->empty()) return false;
+    const std::string fresh = *place + ".tmp-" + random_hex(6);
+    const store::Fd in(::open(part->path().c_str(), O_RDONLY | O_CLOEXEC));
+    const store::Fd out(::open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+    const bool cloned = in.valid() && out.valid() && clone(in.get(), out.get());
+    if (cloned && ::rename(fresh.c_str(), place->c_str()) == 0)
+      return cache.note(source, {pulled.version, pulled.sha256}).ok();
+    ::unlink(fresh.c_str());
+    return false;
+  }
+};
+
+// Held while a source is fetched. The lock file is removed at the end: whoever locks a removed file tries again.
+struct Puller::KeyLock {
+  std::string path;
+  store::Fd fd;
+  ~KeyLock() {
+    if (fd.valid()) ::unlink(path.c_str());
+  }
+  bool take() {
+    store::Fd file(::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
+    struct stat held {
+    }, named{};
+    if (!file.valid() || ::flock(file.get(), LOCK_EX | LOCK_NB) != 0 || ::fstat(file.get(), &held) != 0 ||
+        ::stat(path.c_str(), &named) != 0 || held.st_ino != named.st_ino)
+      return false;
+    fd = std::move(file);
+    return true;
+  }
+};
+
+Puller::Puller(Loop& loop, std::string directory, net::Retry retry)
+    : loop_(loop), work_(directory + "/work"), notes_(directory + "/pulls"),
+      cache_directory_(cache_directory_for(directory)), retry_(retry), slots_(loop, gets_max) {}
+
+store::StageCache Puller::cache() const {
+  struct statvfs fs {};
+  std::int64_t free = 0;
+  if (!cache_directory_.empty() && ::statvfs(cache_directory_.c_str(), &fs) == 0)
+    free = static_cast<std::int64_t>(fs.f_bavail) * static_cast<std::int64_t>(fs.f_frsize);
+  return {cache_directory_, free / cache_share, {}};
+}
+
+net::HttpClient& Puller::http() {
+  if (!http_) {
+    net::HttpOptions options;
+    options.connections_max = options.connections_per_host_max = gets_max;
+    http_.emplace(loop_, std::move(options));
+  }
+  return *http_;
+}
+
+Result<Puller::TargetPtr> Puller::target_of(const PullOrder& order) const {
+  RILLE_TRY(std::string path, inside(work_, order.request.path));
+  struct stat st {};
+  if (path == work_ || (::stat(path.c_str(), &st) == 0 && S_ISDIR(st.st_mode)))
+    return make_error(ErrorKind::invalid, fmt::format("cannot fetch to '{}': it is a directory", order.request.path),
+                      "name the file to create, not only its directory");
+  RILLE_CHECK(store::make_directories(store::parent_path(path)));
+  RILLE_CHECK(store::make_directories(notes_));
+  std::string note = fmt::format("{}/{}.json", notes_, sha256_hex(path).substr(0, 32));
+  return std::make_shared<Target>(std::move(path), order.request.key, std::move(note), cache());
+}
+
+Async<std::shared_ptr<Puller::KeyLock>> Puller::lock(Self self, std::string key, CancelToken token) {
+  const std::string folder = (self->cache_directory_.empty() ? self->notes_ : self->cache_directory_) + "/lock";
+  RILLE_CO_CHECK(store::make_directories(folder));
+  auto held = std::make_shared<KeyLock>();
+  held->path = folder + "/" + sha256_hex(key).substr(0, 32);
+  for (std::int64_t wait_ms = lock_wait_ms; !held->take(); wait_ms = std::min(2 * wait_ms, lock_wait_ms_max))
+    RILLE_CO_CHECK(co_await sleep_for(self->loop_, wait_ms, token));
+  co_return held;
+}
+
+// False: not cached, or damaged and now removed.
+Async<bool> Puller::copy_from_cache(Self self, TargetPtr target, std::string sha256, CancelToken token) {
+  const std::string file = target->cache.file_of(sha256);
+  if (file.empty()) co_return false;
+  struct stat st {};
+  if (::stat(file.c_str(), &st) == 0) RILLE_CO_CHECK(target->part->check_room(st.st_size));
+  auto copied = co_await read_through(self->loop_, file, target->part->path(), token);
+  if (copied && copied->sha256 == sha256) co_return true;
+  target->part->discard();
+  if (!copied && token.cancelled()) co_return std::move(copied).error();
+  target->cache.drop(sha256);
+  co_return false;
+}
+
+// What an earlier pull left is thrown away if the object has changed since, and the fetch begins once more.
+Async<std::shared_ptr<PullFetch>> Puller::fetch(Self self, TargetPtr target, PullOrder order, std::string have,
+                                                TransferProgress progress, CancelToken token) {
+  const PullFetch::Site site{self->http(), self->slots_, self->retry_};
+  auto one = std::make_shared<PullFetch>(site, order, target->part, have, progress);
+  auto fetched = co_await PullFetch::run(one, token);
+  if (!fetched && one->outdated()) {
+    one = std::make_shared<PullFetch>(site, order, target->part, have, progress);
+    fetched = co_await PullFetch::run(one, token);
+  }
+  if (!fetched) co_return std::move(fetched).error();
+  co_return one;
+}
+
+// Brings the object into the part file, or finds that the file is there already.
+Async<Puller::Obtained> Puller::obtain(Self self, TargetPtr target, PullOrder order, TransferProgress progress,
+                                       CancelToken token) {
+  const PullRequest& wanted = order.request;
+  const auto noted = target->noted();
+  const auto cached = target->cache.find(target->source);
+  const bool same = noted && (wanted.size_bytes < 0 || wanted.size_bytes == noted->size_bytes) &&
+                    (wanted.sha256.empty() ? !wanted.version.empty() && noted->version == wanted.version
+                                           : noted->sha256 == wanted.sha256);
+  if (same) co_return Obtained{*noted, true};
+  Obtained out{{-1, 0, wanted.version, ""}, false};
+  std::string sha256 = wanted.sha256;
+  if (sha256.empty() && cached && !wanted.version.empty() && cached->version == wanted.version) sha256 = cached->sha256;
+  if (!sha256.empty()) {
+    RILLE_CO_TRY(const bool copied, co_await copy_from_cache(self, target, sha256, token));
+    if (copied) co_return out;
+  }
+  // Without an expected version the server says whether the copy here is still the newest.
+  const bool open = wanted.version.empty() && wanted.sha256.empty();
+  const std::string have = !open ? "" : noted ? noted->version : cached ? cached->version : "";
+  RILLE_CO_TRY(std::shared_ptr<PullFetch> fetched, co_await fetch(self, target, order, have, progress, token));
+  if (fetched->not_modified()) {
+    if (noted) co_return Obtained{*noted, true};
+    RILLE_CO_TRY(const bool copied, co_await copy_from_cache(self, target, cached->sha256, token));
+    out.pulled.version = cached->version;
+    if (copied) co_return out;
+    RILLE_CO_TRY(fetched, co_await fetch(self, target, order, "", progress, token));
+  }
+  out.pulled.version = fetched->version();
+  out.pulled.moved_bytes = fetched->moved_bytes();
+  co_return out;
+}
+
+Async<Pulled> Puller::pull(Self self, PullOrder order, TransferProgress progress, CancelToken token) {
+  const PullRequest& wanted = order.request;
+  RILLE_CO_TRY(TargetPtr target, self->target_of(order));
+  RILLE_CO_TRY(std::shared_ptr<KeyLock> lock, co_await Puller::lock(self, wanted.key, token));
+  RILLE_CO_TRY(Obtained got, co_await obtain(self, target, order, progress, token));
+  Pulled out = std::move(got.pulled);
+  if (!wanted.version.empty()) out.version = wanted.version;
+  if (!got.in_place) {
+    RILLE_CO_TRY(const store::Fingerprint print, co_await read_through(self->loop_, target->part->path(), "", token));
+    if ((!wanted.sha256.empty() && print.sha256 != wanted.sha256) ||
+        (wanted.size_bytes >= 0 && print.size_bytes != wanted.size_bytes)) {
+      target->part->discard();
+      co_return make_error(
+          ErrorKind::integrity,
+          fmt::format("'{}' has {} bytes and the SHA-256 {}, but {} bytes and '{}' are expected",
+                      shown_address(order.url), print.size_bytes, print.sha256, wanted.size_bytes, wanted.sha256),
+          "the source has changed or is damaged, or the expected digest is of another version");
+    }
+    out.size_bytes = print.size_bytes, out.sha256 = print.sha256;
+    auto finish = [target, out]() -> Result<bool> {
+      const bool cached = target->clone_into_cache(out);
+      RILLE_CHECK(target->part->finish());
+      target->write_note(out);
+      return cached;
+    };
+    RILLE_CO_TRY(const bool cached, co_await thread_job(self->loop_, std::move(finish)));
+    if (!cached && !self->closing_.cancelled()) {
+      ++self->filling_;
+      self->loop_.spawn(fill_cache(self, std::move(target), out, std::move(lock)));
+    }
+  }
+  if (progress) progress(out.size_bytes, out.size_bytes);
+  co_return out;
+}
+
+// The file may be edited meanwhile: only what has the digest still is kept. A cache that is full or broken only goes
+// without the file.
+Task<void> Puller::fill_cache(Self self, TargetPtr target, Pulled pulled, std::shared_ptr<KeyLock> lock) {
+  auto place_for = [target, pulled] { return target->cache.place_for(pulled.sha256, pulled.size_bytes); };
+  const Result<std::string> place = co_await thread_job(self->loop_, std::move(place_for));
+  if (place && !place->empty()) {
+    const std::string fresh = *place + ".tmp-" + random_hex(6);
+    const auto copied = co_await read_through(self->loop_, target->path, fresh, self->closing_.token());
+    if (copied && copied->sha256 == pulled.sha256 && ::rename(fresh.c_str(), place->c_str()) == 0)
+      target->cache.note(target->source, {pulled.version, pulled.sha256}).ok();
+    else ::unlink(fresh.c_str());
+  }
+  lock.reset();
+  if (--self->filling_ == 0 && self->filled_) self->filled_->set(true);
+}
+
+Task<void> Puller::close(Self self) {
+  self->closing_.cancel(make_error(ErrorKind::cancelled, "the agent ends"));
+  if (self->filling_ == 0) co_return;
+  self->filled_.emplace(self->loop_);
+  co_await *self->filled_;
+}
+
+}  // namespace rille::agent
