@@ -316,7 +316,11 @@ RILLE_API int rille_completion_abandoned(const rille_completion *completion);
 typedef uint64_t rille_handle;          /* a buffer or a tensor; 0: none */
 typedef uint64_t rille_script_function; /* a function of a script; 0: none */
 
-typedef enum rille_value_kind {
+typedef enum rille_value_kind
+#ifdef __cplusplus
+    : unsigned /* as in C, so that a wrong kind can be refused */
+#endif
+{
   RILLE_VALUE_NIL, RILLE_VALUE_BOOL,
   RILLE_VALUE_NUMBER,  /* the kind of all numbers that a script passes */
   RILLE_VALUE_INTEGER, /* only given, never received: becomes a number of the script */

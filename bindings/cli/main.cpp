@@ -1,6 +1,7 @@
 // The main function of `rille`: parses the command line and runs the command.
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <openssl/crypto.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -74,6 +75,8 @@ Exit settle(App& app, Exit code) {
 }  // namespace rille::cli
 
 int main(int argc, char** argv) {
+  // OpenSSL's exit handler would leave the state of threads that end after it.
+  OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, nullptr);
   rille::cli::open_missing_streams();
   rille::store::count_no_memory();
   if (!std::getenv("RILLE_CORE_DUMPS")) rille::keep_no_core();

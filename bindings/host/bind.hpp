@@ -2,7 +2,8 @@
 // Lua error, raised outside the try block, and lets Lua's errors pass through.
 //   int add(lua_State* L)          or          Result<int> add(lua_State* L)
 //   set_functions(L, {{"add", bind<add>}});
-// The function returns the number of values it pushed, as in plain Lua.
+// The function returns the number of values it pushed, as in plain Lua. `handler`: it handles errors, and so is called
+// where the stack is full.
 #pragma once
 
 #include <exception>
@@ -17,8 +18,9 @@ namespace rille::host {
 
 Error error_from_exception(const std::exception& e);
 
-template <auto Fn>
+template <auto Fn, bool handler = false>
 int bind(lua_State* L) {
+  if constexpr (!handler) check_stack(L);
   std::optional<Error> failure;
   try {
     if constexpr (std::is_same_v<decltype(Fn(L)), int>) {

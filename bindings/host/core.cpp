@@ -30,19 +30,24 @@ int core_describe(lua_State* L) {
   return 1;
 }
 
-// Whether the C stack is nearly full. Nested coroutines and functions called by string.gsub use it, and LuaJIT does not
-// check it.
+// Whether the thread's stack is nearly full: nested coroutines, and metamethods called by functions of C, use it. False
+// where the host program has switched to a stack of its own.
 bool is_stack_low() {
-  thread_local const char* const low = [] {
+  struct Part {
+    const char *bottom = nullptr, *low = nullptr;
+  };
+  thread_local const Part last = [] {
     pthread_attr_t attributes;
     void* bottom = nullptr;
     std::size_t size = 0;
-    if (pthread_getattr_np(pthread_self(), &attributes) != 0) return static_cast<const char*>(nullptr);
+    if (pthread_getattr_np(pthread_self(), &attributes) != 0) return Part();
     pthread_attr_getstack(&attributes, &bottom, &size);
     pthread_attr_destroy(&attributes);
-    return static_cast<const char*>(bottom) + std::min<std::size_t>(size / 2, 512 << 10);
+    auto* const from = static_cast<const char*>(bottom);
+    return Part{from, from + std::min<std::size_t>(size / 2, 512 << 10)};
   }();
-  return static_cast<const char*>(__builtin_frame_address(0)) < low;
+  auto* const here = static_cast<const char*>(__builtin_frame_address(0));
+  return here < last.low && here >= last.bottom;
 }
 
 // (function) -> the same one, which is never compiled to machine code, so that it can give way anywhere
@@ -339,7 +344,7 @@ void push_core(lua_State* L) {
                     {"may", bind<core_may>},
                     {"limited", core_limited},
                     {"check_stack", core_check_stack},
-                    {"boxed", bind<core_boxed>},
+                    {"boxed", bind<core_boxed, true>},
                     {"sort", core_sort},
                     {"sort_piece", core_sort_piece},
                     {"interpret", core_interpret},
@@ -349,8 +354,8 @@ void push_core(lua_State* L) {
                     {"print", bind<core_print>},
                     {"random", bind<core_random>},
                     {"randomseed", bind<core_randomseed>},
-                    {"traceback", bind<core_traceback>},
-                    {"trace", bind<core_trace>},
+                    {"traceback", bind<core_traceback, true>},
+                    {"trace", bind<core_trace, true>},
                     {"fiber_data", bind<core_fiber_data>},
                     {"step_name", bind<core_step_name>},
                     {"env", core_env},

@@ -57,6 +57,9 @@ void set_field(lua_State* L, const char* key, const T& value) {  // sets a field
   lua_setfield(L, -2, key);
 }
 
+// Raises "stack overflow" when this thread's stack, which LuaJIT does not check, is nearly full.
+void check_stack(lua_State* L);
+
 // Raises a structured error in Lua (see errors.hpp). Never returns.
 [[noreturn]] void raise(lua_State* L, Error error);
 [[noreturn]] void raise_invalid(lua_State* L, std::string message, std::string hint = {});

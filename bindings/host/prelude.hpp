@@ -13,8 +13,6 @@ extern const char* const reach_source;
 extern const char* const prelude_source;
 void push_core(lua_State* L);  // pushes a new table of the C++ functions that Rille's Lua code uses
 
-void check_stack(
-    lua_State* L);            // raises "stack overflow" when the C stack, which LuaJIT does not check, is nearly full
 int core_sort(lua_State* L);  // sort.cpp
 int core_sort_piece(lua_State* L);
 

@@ -323,8 +323,6 @@ static void* on_another_thread(void* payload) {
   refused(rille_script_cancel(shared_script, 1, NULL), RILLE_STATE, "another thread");
   refused(rille_script_function_hold(runtime, one), RILLE_STATE, "another thread");
   refused(rille_handle_view(runtime, 1, &view), RILLE_STATE, "another thread");
-  rille_script_function_drop(runtime, one); /* no effect */
-  rille_script_free(shared_script);
   return NULL;
 }
 

@@ -56,8 +56,10 @@ bool limit(int what, std::int64_t value) {
 
 Result<> confine(const Confinement& what) {
   bool limited = limit(RLIMIT_CORE, 0) && limit(RLIMIT_FSIZE, what.file_bytes);
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they reserve terabytes
   if (what.memory_bytes) limited = limited && limit(RLIMIT_DATA, what.memory_bytes);
   if (what.address_bytes) limited = limited && limit(RLIMIT_AS, what.address_bytes);
+#endif
   if (what.processor_s) limited = limited && limit(RLIMIT_CPU, what.processor_s);
   if (!limited) return unable("setrlimit");
   if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return unable("no_new_privs");
