@@ -22,6 +22,7 @@ Error lie(std::string what);
 Result<AgentInfo> agent_info_from(const Value& hello);
 Result<CallStatus> call_status_from(const Value& value);
 Result<FileInfo> file_info_from(const Value& value);  // the path is not checked
+Result<Pushed> pushed_from(const Value& value);
 
 // News about an attached call.
 struct HeardEvent {
