@@ -83,9 +83,12 @@ Async<> push_file(StoredCheckpoints& stored, std::shared_ptr<agent::AgentClient>
     return push_part(pushing, std::move(upload), number, from, bytes, std::move(t));
   };
   const objects::PutRequest request;
-  RILLE_CO_CHECK(co_await send_in_parts(stored.store(), stored.loop(), std::move(key), file.size_bytes, request, put,
-                                        std::move(token)));
-  co_return success();
+  RILLE_CO_CHECK(co_await send_in_parts(stored.store(), stored.loop(), key, file.size_bytes, request, put, token));
+  // The machine's word is not enough: a signed address takes as many bytes as are sent.
+  RILLE_CO_TRY(const objects::ObjectInfo made, co_await stored.store().head(std::move(key), std::move(token)));
+  if (made.size_bytes == file.size_bytes) co_return success();
+  co_return make_error(ErrorKind::integrity, fmt::format("the machine sent {} bytes of '{}', which has {}",
+                                                         made.size_bytes, file.name, file.size_bytes));
 }
 
 Async<> pull_file(StoredCheckpoints& stored, std::shared_ptr<agent::AgentClient> agent, std::string path,
