@@ -161,17 +161,22 @@ TEST_CASE_METHOD(Bucket, "of two writers at the same time the newer one wins, wh
 }
 
 TEST_CASE_METHOD(Bucket, "a conditional put whose answer is lost has published the checkpoint") {
-  const auto a = writer("a");
-  REQUIRE(add(*a, 10).ok());
-  bool lost = false;
-  s3.fault = [&](const S3Server::Asked& asked) {
-    const bool publishes = asked.method == "PUT" && asked.key.ends_with("latest.json");
-    return publishes && !std::exchange(lost, true) ? Fault::lost : Fault::none;
-  };
-  REQUIRE(add(*a, 20).ok());
-  CHECK(lost);
-  CHECK(steps() == std::vector<std::int64_t>{20, 10});
-  CHECK(whole());
+  for (const int times : {1, 1000}) {  // 1000: no answer comes at all
+    INFO(times);
+    s3.objects.clear();
+    s3.fault = nullptr;
+    const auto a = writer("a");
+    REQUIRE(add(*a, 10).ok());
+    int lost = 0;
+    s3.fault = [&](const S3Server::Asked& asked) {
+      const bool publishes = asked.method == "PUT" && asked.key.ends_with("latest.json");
+      return publishes && lost++ < times ? Fault::lost : Fault::none;
+    };
+    REQUIRE(add(*a, 20).ok());
+    CHECK(lost > 0);
+    CHECK(steps() == std::vector<std::int64_t>{20, 10});
+    CHECK(whole());
+  }
 }
 
 TEST_CASE_METHOD(Bucket, "whatever request an upload ends at, latest.json names whole checkpoints") {
