@@ -63,7 +63,8 @@ function checkpoint.wait(write) return native.checkpoint_wait(write) end
 ---@error denied without a grant to write the directory
 function checkpoint.save(state, options)
   local done = checkpoint.wait(checkpoint.begin(state, options))
-  native.emit { event = "checkpoint", step = done.step, directory = done.directory, size_bytes = done.size_bytes }
+  native.emit { event = "checkpoint", step = done.step, directory = done.directory, size_bytes = done.size_bytes,
+    keep = options.keep, keep_every = options.keep_every }
   return done
 end
 

@@ -39,7 +39,8 @@ local function check(options)
     invalid("rille.train: model = " .. tostring(options.model) .. "; a module is needed")
   end
   local save = options.checkpoint
-  native.check_options(save, "rille.train's checkpoint", { "every", "state", "keep", "keep_every", "directory", "dir" })
+  native.check_options(save, "rille.train's checkpoint", { "every", "state", "keep", "keep_every", "directory", "dir",
+    "store" })
   if save and type(save.state) ~= "table" then
     invalid("rille.train: checkpoint.state is missing", "state = { model, opt, data }")
   end
@@ -52,17 +53,67 @@ Saver.__index = Saver
 
 local function saver(options, ranks)
   return setmetatable({ options = options, ranks = ranks, directory = options.directory or options.dir or "checkpoints",
-    every = options.every or 50 }, Saver)
+    every = options.every or 50, keep = options.keep or 3, keep_every = options.keep_every or 0 }, Saver)
+end
+
+-- Opens the store, if there is one, and brings its newest checkpoint here if it is newer than those here.
+function Saver:open(name)
+  self.stored = self.options.store and native.stored_open(self.options.store, name)
+  local found = self.stored and
+    native.stored_fetch(self.stored, self.directory, native.checkpoint_newest(self.directory))
+  for _, fault in ipairs(found and found.skipped or {}) do print("checkpoint skipped: " .. fault) end
+end
+
+-- Failures that may be over when the next checkpoint is sent.
+local passing = { network = true, timeout = true, quota = true }
+
+-- Whether the upload is over; waits for its end if told so.
+function Saver:sent(wait)
+  if not self.upload then return true end
+  local ok, done = pcall(wait and native.stored_wait or native.stored_poll, self.upload)
+  if ok and not done then return false end
+  self.upload, self.failed = nil, not ok and done or nil
+  if ok then
+    native.emit { event = "checkpoint_kept", step = done.step, directory = done.directory }
+  elseif type(done) == "table" and passing[done.kind] then
+    print("the checkpoint was not sent to the store: " .. done.message)
+  else
+    error(done, 0)
+  end
+  return true
+end
+
+-- Begins to send the newest checkpoint that was not sent yet, unless one is under way.
+function Saver:send()
+  if not self:sent() or not self.unsent then return end
+  local done = self.unsent
+  self.upload = native.stored_send(self.stored, done.directory, done.step, self.keep, self.keep_every)
+  self.unsent, self.behind = nil, 0
+end
+
+-- Waits until the newest checkpoint is in the store.
+function Saver:settle_store()
+  while self.upload or self.unsent do
+    self:sent(true)
+    self:send()
+  end
+  if self.failed then error(self.failed, 0) end
 end
 
 function Saver:published(done)
   self.write, self.last, self.cost = nil, done, native.clock() - self.began
-  native.emit { event = "checkpoint", step = done.step, directory = done.directory, size_bytes = done.size_bytes }
+  native.emit { event = "checkpoint", step = done.step, directory = done.directory, size_bytes = done.size_bytes,
+    keep = self.keep, keep_every = self.keep_every }
+  if self.stored then
+    self.unsent = done
+    self:send()
+  end
 end
 
 function Saver:poll()
   local done = self.write and checkpoint.done(self.write)
   if done then self:published(done) end
+  if self.stored then self:send() end
 end
 
 function Saver:settle()
@@ -71,6 +122,11 @@ end
 
 function Saver:save(step, losses)
   self:settle()
+  if self.upload then
+    -- The checkpoint that is being sent must not be removed as too old meanwhile.
+    self.behind = self.behind + 1
+    if self.behind >= self.keep then self:sent(true) end
+  end
   self.ranks:same_buffers()
   self.began, self.step = native.clock(), step
   if self.ranks.rank > 0 then return end
@@ -101,6 +157,7 @@ function Saver:preempted(step, losses, left, leave, seconds_to_go)
   end
   if not leaves then return end
   self:settle()
+  self:settle_store()
   print(("leaves at step %d: this machine will be taken away in %d s"):format(step, left))
   rille.leave()
 end
@@ -163,7 +220,8 @@ local function sum_of_losses(call, ranks, data, parts)
 end
 
 -- Returns the state in the newest checkpoint; without a checkpoint, step 0.
-local function restore(save)
+local function restore(save, name)
+  if save then save:open(name) end
   if not (save and checkpoint.exists(save.directory)) then return { step = 0, losses = {} } end
   local found = checkpoint.load(save.options.state, save.directory)
   save.last = found
@@ -189,7 +247,7 @@ end
 local function run(options, ranks)
   local steps, log_every, data = options.steps, options.log_every or 10, options.data
   local save, first_rank = options.checkpoint and saver(options.checkpoint, ranks), ranks.rank == 0
-  local start = ranks:begin(function() return restore(save) end)
+  local start = ranks:begin(function() return restore(save, options.workload or "train") end)
   local first, losses, loss = start.step, start.losses, nil
   loss = losses[#losses] and losses[#losses].loss
   local progress, seconds_to_go = meter(first, steps)
@@ -235,7 +293,10 @@ local function run(options, ranks)
       end
     end
   end
-  if save then save:settle() end
+  if save then
+    save:settle()
+    save:settle_store()
+  end
   ranks:finish()
   local rate = speed.report and speed.report.rate * ranks.world or nil
   return { loss = loss, steps = steps, losses = losses, rate = rate, rate_unit = unit .. "/s",
@@ -267,6 +328,8 @@ end
 ---@field keep? integer how many of the newest are kept
 ---@field keep_every? integer checkpoints at multiples of this step are kept forever
 ---@field directory? string "checkpoints" by default
+---@field store? string an address such as "s3://bucket/run/": checkpoints are also sent there, below the training's
+---name (`workload`, or "train"), and a training without newer ones in its directory goes on from there
 
 ---Trains: for each step takes a batch of `data`, calls `update` with it and reads the loss. `rille.train(options)` is
 ---the same.
@@ -292,7 +355,10 @@ end
 ---@error io a checkpoint could not be written (a full disk); the previous one stays valid
 ---@error state the loss became NaN or infinite; the message names the ranks
 ---@error network another rank is gone; the message has its number. An error at one rank ends all
----@error denied without grants to read and write the directory of its checkpoints
+---@error denied without grants to read and write the directory of its checkpoints; with `store`, without `network`
+---for its host and `providers` for its cloud
+---@error state with `store`: another training writes to that address, and began later
+---@error integrity with `store`: every checkpoint there is damaged
 ---@example
 ---rille.train { update = update, data = data, steps = 300, checkpoint = { every = 50, state = { model, opt, data } } }
 function train.run(options)

@@ -82,14 +82,16 @@ function Instance:get(from, to, options) end
 ---@error timeout the call took longer than its limit
 ---@error integrity the bundle that would be installed there is damaged, or no trusted release key signed it
 ---@error network the instance cannot be reached
----@error denied without a grant of a secret's variable (env); on this machine without `process`
+---@error denied without a grant of a secret's variable (env); on this machine without `process`; with checkpoints in a
+---store without `network` for its host and `providers` for its cloud
 ---@example
 --- local sum = box:call("add", { args = { 2, 3 } }, function(args) return args[1] + args[2] end)
 function Instance:call(name, options, fn) end
 
 ---@class Instance.CallOptions
 ---@field args? any the function's argument
----@field checkpoint? string where the call's checkpoints are kept; `rille.home` copies them to this side
+---@field checkpoint? string where the call's checkpoints are kept: `rille.home` copies them to this side; an address
+---such as "s3://bucket/run/" keeps them in that store, to which the machine sends them without keys
 ---@field container? string the image of a container to run it in, with the instance's GPUs and its work folder
 ---@field secrets? string[] names of environment variables to pass on: their values are stored nowhere
 ---@field timeout? string the longest that it may take

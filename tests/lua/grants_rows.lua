@@ -10,7 +10,7 @@ rows.needs = {
   ["Communicator:split"] = "network",
   ["Device:kernel"] = "kernels read",
   ["Device:kernel_file"] = "kernels read",
-  ["Instance:call"] = "env process",
+  ["Instance:call"] = "env network process providers",
   ["Instance:exec"] = "env process",
   ["Instance:get"] = "write process",
   ["Instance:replace"] = "providers process",
@@ -47,7 +47,7 @@ rows.needs = {
   ["rille.rent"] = "providers process",
   ["rille.run"] = "read",
   ["rille.step"] = "read write",
-  ["rille.train.run"] = "read write",
+  ["rille.train.run"] = "read write network providers",
   ["rille.try_rent"] = "providers process",
   -- of Lua itself
   ["dofile"] = "read",

@@ -137,7 +137,16 @@ tap.test("checkpoints", function()
       data = { next = function() return rille.device("cpu"):zeros { 1 } end },
       checkpoint = { directory = "/proc/nowhere/c", every = 1, state = { model } } }
   end)
-  tried["rille.train.run"] = " read write"  -- it writes by rille.checkpoint.begin
+  local function in_store()
+    rille.train { update = function() return model:parameters()[1]:sum() end, steps = 1,
+      data = { next = function() return rille.device("cpu"):zeros { 1 } end },
+      checkpoint = { state = { model }, store = "s3://bucket/?endpoint=http://127.0.0.1:1&region=x" } }
+  end
+  set_grants '{"network":["127.0.0.1:1"]}'
+  tap.raises("denied", "providers = ", in_store)
+  set_grants '{"providers":["aws"]}'
+  tap.raises("denied", "network = ", in_store)
+  tried["rille.train.run"] = " read write network providers"  -- it writes by rille.checkpoint.begin
 end)
 
 tap.test("kernels", function()
@@ -229,8 +238,14 @@ tap.test("a machine", function()
   tap.raises("denied", "write = ", function() box:get("x", "/etc/passwd") end)
   tap.raises("denied", "env = ", function() box:exec("e", { argv = { "env" }, secrets = { "HOME" } }) end)
   tap.raises("denied", "env = ", function() box:call("c", { secrets = { "HOME" } }, function() end) end)
+  local function kept()
+    box:call("k", { checkpoint = "s3://bucket/?endpoint=http://127.0.0.1:1&region=x" }, function() end)
+  end
+  tap.raises("denied", "network = ", kept)
+  set_grants '{"process":true,"network":["127.0.0.1:1"]}'
+  tap.raises("denied", "providers = ", kept)
   tried["Instance:stage"], tried["Instance:get"] = " read network providers process", " write process"
-  tried["Instance:call"], tried["Instance:exec"] = " env process", " env process"
+  tried["Instance:call"], tried["Instance:exec"] = " env network process providers", " env process"
   tried["Instance:replace"] = " providers process"  -- asked as by rille.rent
 end)
 

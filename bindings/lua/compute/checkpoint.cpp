@@ -242,6 +242,14 @@ Result<int> any(lua_State* L) {
   return 1;
 }
 
+// newest(directory) -> the step of the newest complete checkpoint; -1: there is none
+Result<int> newest(lua_State* L) {
+  RILLE_TRY(std::string root, may_read(L, check_text(L, 1, "directory"), Grants::Names::tree));
+  RILLE_TRY(const auto found, data::CheckpointStore(std::move(root)).latest());
+  push(L, found ? found->manifest.step : std::int64_t{-1});
+  return 1;
+}
+
 // tensors(files, file name) -> { name = tensor }; each tensor is read from disk when its field is accessed
 Result<int> tensors(lua_State* L) {
   Stored& stored = check_object<Stored>(L, 1, "checkpoint");
@@ -296,6 +304,7 @@ void add_checkpoint_natives(lua_State* L) {
   set_functions(L, {{"checkpoint_write", bind<write>},
                     {"checkpoint_poll", bind<poll>},
                     {"checkpoint_any", bind<any>},
+                    {"checkpoint_newest", bind<newest>},
                     {"checkpoint_tensors", bind<tensors>}});
   add_tensor_file_natives(L);
   set_async(L, "snapshot", bind<snapshot>);

@@ -4,6 +4,7 @@
 #include "bindings/host/ship.hpp"
 #include "bindings/lua/workflow/verb.hpp"
 #include "runtime/core/store/objects/object_store.hpp"
+#include "runtime/core/store/objects/url.hpp"
 #include "runtime/workflow/engine/stage_choices.hpp"
 #include "runtime/workflow/transfer/stage.hpp"
 #include "runtime/workflow/transfer/store_files.hpp"
@@ -210,6 +211,26 @@ Result<Value> check_secrets(lua_State* L, int index, const std::string& what) {
                     "secrets = { \"HF_TOKEN\" }: its value is taken from this process's environment");
 }
 
+// Reads the option `checkpoint`: rille.home, or an address in a store, where the run's keys are used.
+Result<> read_checkpoint(lua_State* L, int options, const Verb& v, engine::CallSpec& spec, const std::string& what) {
+  const std::string place = option_text(L, options, "checkpoint").value_or("");
+  if (place.empty()) return success();
+  spec.payload.set("checkpoint", place);
+  spec.keep_checkpoints = true;
+  if (place == v.run.home()) return success();
+  if (!objects::is_object_url(place))
+    return make_error(ErrorKind::invalid, fmt::format("{}: checkpoint = '{}' is no place for checkpoints", what, place),
+                      "checkpoint = rille.home, or an address in a store: \"s3://bucket/run/\"");
+  RILLE_TRY(const objects::ObjectUrl url, objects::parse_object_url(place));
+  const Grants& grants = v.host.grants();
+  // An address that cannot be opened fails later, unless the journal knows the call's result.
+  if (const auto store = transfer::open_users_store(url, v.run.loop(), nullptr))
+    RILLE_CHECK(grants.connect_to_url(what, (*store)->server()));
+  RILLE_CHECK(grants.keys(what, objects::provider_of(url)));
+  spec.checkpoint_store = place;
+  return success();
+}
+
 // box:call(name, [options,] function or module name) -> the function's results, computed on the machine
 Result<int> call(lua_State* L) {
   Verb v = begin_verb(L, "call");
@@ -221,7 +242,7 @@ Result<int> call(lua_State* L) {
   int function = lua_gettop(L) >= 4 && !lua_isnil(L, 4) ? 4 : 3;
   Value args;
   Value secrets;
-  std::string checkpoint, image;
+  std::string image;
   if (function == 4) {
     check_options(L, 3, "box:call", {"args", "checkpoint", "container", "secrets", "timeout", "setup", "sim"});
     if (lua_istable(L, 3)) {
@@ -229,7 +250,6 @@ Result<int> call(lua_State* L) {
       lua_getfield(L, 3, "args");
       RILLE_TRY(args, to_value(L, -1, "args"));
       lua_pop(L, 1);
-      checkpoint = option_text(L, 3, "checkpoint").value_or("");
       spec.timeout_ms = option_duration_ms(L, 3, "timeout").value_or(0);
       spec.setup = option_bool(L, 3, "setup", false);
       image = check_image(L, 3, what);
@@ -243,8 +263,7 @@ Result<int> call(lua_State* L) {
   spec.payload = std::move(shipped.payload);
   spec.payload.set("args", args).set("name", spec.name);
   if (!secrets.is_null()) spec.payload.set("secrets", secrets);
-  if (!checkpoint.empty()) spec.payload.set("checkpoint", checkpoint);
-  spec.keep_checkpoints = !checkpoint.empty() && checkpoint == v.run.home();
+  if (function == 4 && lua_istable(L, 3)) RILLE_CHECK(read_checkpoint(L, 3, v, spec, what));
   spec.identity = shipped.identity + "\n" + args.to_json();
   if (!image.empty()) {
     spec.payload.set("container", image);

@@ -287,6 +287,20 @@ Async<> AgentClient::cancel(std::string call_key, std::string reason, std::int64
   return ask_done(state_, "cancel", std::move(header), std::move(token));
 }
 
+Async<Pushed> AgentClient::push(PushRequest request, CancelToken token) {
+  auto run = [](State::Self self, Value header, CancelToken cancel) -> Async<Pushed> {
+    RILLE_CO_TRY(Reply reply,
+                 co_await State::request(self, "push", std::move(header), std::string(), std::move(cancel)));
+    co_return pushed_from(reply.value);
+  };
+  Value::Array headers;
+  for (auto& [name, value] : request.to.headers) headers.push_back(Value::Array{name, value});
+  Value header;
+  header.set("path", request.path).set("offset", request.offset).set("length", request.size_bytes);
+  header.set("url", request.to.url).set("headers", std::move(headers));
+  return run(state_, std::move(header), std::move(token));
+}
+
 Async<Value> AgentClient::describe(CancelToken token) {
   auto run = [](State::Self self, CancelToken cancel) -> Async<Value> {
     RILLE_CO_TRY(Reply reply,

@@ -117,6 +117,16 @@ struct Pulled {
 // Makes an address for the request; called at the start, and again when the server refuses or the address expires.
 using PullSign = std::function<Async<PullAddress>(CancelToken)>;
 
+// What the instance sends by itself: a range of one of its files, to an address that needs no further keys.
+struct PushRequest {
+  std::string path;  // relative to the work directory
+  std::int64_t offset = 0, size_bytes = 0;
+  PullAddress to;
+};
+struct Pushed {
+  std::string mark;  // the ETag that the server answered with; "": none
+};
+
 class AgentClient {
  public:
   // Runs `prefix.. agent_argv.. connect --dir D`, which starts an agent on the instance if none is alive. Fails with
@@ -165,6 +175,9 @@ class AgentClient {
   // has no room.
   virtual Async<Pulled> pull(PullRequest request, PullSign sign, TransferProgress progress = {},
                              CancelToken token = {});
+  // The instance sends a range of a file to a server by PUT. Fails with the server's status as `http_status` if it
+  // refuses, and with `integrity` if the file is shorter.
+  virtual Async<Pushed> push(PushRequest request, CancelToken token = {});
   // Unpacks an archive in the work directory (tar, also compressed with gzip, xz, bzip2 or zstd; zip) into a folder
   // there. Nothing is written outside the folder. Fails with `integrity` if the archive is damaged or holds paths that
   // lead out of it. Returns how many files were written, and their bytes.

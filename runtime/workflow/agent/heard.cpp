@@ -136,6 +136,12 @@ Result<Transfer> unpacked_from(const Value& value) {
   return out;
 }
 
+Result<Pushed> pushed_from(const Value& value) {
+  Pushed out;
+  RILLE_TRY(out.mark, name_in(value, "mark"));
+  return out;
+}
+
 Result<HeardEvent> event_from(const Value& header, std::size_t body_bytes) {
   HeardEvent out;
   const std::string event = header.text("event");

@@ -30,6 +30,7 @@ struct PullProgress {
   std::int64_t done_bytes = 0, total_bytes = -1;
 };
 Result<PullProgress> pull_progress_from(const Value& value);
+Result<Pushed> pushed_from(const Value& value);
 
 // News about an attached call.
 struct HeardEvent {

@@ -80,6 +80,8 @@ void Session::dispatch(Frame frame) {
   if (FileServer::handles(op)) {
     file_requests_.push_back(std::move(frame));
     if (!serving_files_) host_.loop.spawn(serve_files(shared_from_this()));
+  } else if (op == "push" && allowed) {
+    host_.loop.spawn(serve_push(shared_from_this(), id, std::move(frame.header)));
   } else if (op == "attach") {
     attach(id, frame.header);
   } else if (op == "unpack" && allowed) {
@@ -318,6 +320,19 @@ Async<> Session::respond(std::int64_t id, Result<Reply> reply) {
 }
 
 Task<void> Session::respond_later(std::shared_ptr<Session> self, std::int64_t id, Result<Reply> reply) {
+  (co_await self->respond(id, std::move(reply))).ok();
+}
+
+Task<void> Session::serve_push(std::shared_ptr<Session> self, std::int64_t id, Value header) {
+  Result<Reply> reply = make_error(
+      ErrorKind::state, fmt::format("{} files are sent on this connection already, the limit pushes_max", pushes_max));
+  if (self->pushes_ < pushes_max) {
+    if (!self->http_) self->http_ = std::make_unique<net::HttpClient>(self->host_.loop);
+    ++self->pushes_;
+    const CancelToken token = self->connection_->token();
+    reply = co_await push(*self->http_, self->host_.options.directory + "/work", std::move(header), token);
+    --self->pushes_;
+  }
   (co_await self->respond(id, std::move(reply))).ok();
 }
 

@@ -1,7 +1,8 @@
 // Session: one client's channel, on the agent's side. Sends hello, then answers requests: file requests one after the
-// other on the thread pool, so that chunks are written in order; all other requests at once. Each attach streams until
-// its call ends, each pull until its file is there, and each unpack has a thread of the pool until it ends; detach
-// cancels an attach or an unpack, cancel_pull a pull. Host is the session's interface to the agent. Loop thread only.
+// other on the thread pool, so that chunks are written in order; all other requests, also pushes, at once. Each attach
+// streams until its call ends, each pull until its file is there, and each unpack has a thread of the pool until it
+// ends; detach cancels an attach or an unpack, cancel_pull a pull. Host is the session's interface to the agent. Loop
+// thread only.
 #pragma once
 
 #include <deque>
@@ -14,6 +15,7 @@
 #include "runtime/workflow/agent/connection.hpp"
 #include "runtime/workflow/agent/file_server.hpp"
 #include "runtime/workflow/agent/pull.hpp"
+#include "runtime/workflow/agent/push.hpp"
 
 namespace rille::agent {
 
@@ -31,7 +33,7 @@ struct Host {  // outlives the sessions
 
 class Session : public std::enable_shared_from_this<Session> {
  public:
-  static constexpr std::size_t file_requests_max = 64, attaches_max = 256, pulls_max = 64;
+  static constexpr std::size_t file_requests_max = 64, attaches_max = 256, pulls_max = 64, pushes_max = 64;
 
   Session(Host& host, std::unique_ptr<Stream> stream);
   // Serves the client; returns when the channel has ended.
@@ -55,6 +57,7 @@ class Session : public std::enable_shared_from_this<Session> {
   static Task<void> send_progress(std::shared_ptr<Session> self, Frame frame);
   Async<> respond(std::int64_t id, Result<Reply> reply);
   static Task<void> respond_later(std::shared_ptr<Session> self, std::int64_t id, Result<Reply> reply);
+  static Task<void> serve_push(std::shared_ptr<Session> self, std::int64_t id, Value header);
   static Task<void> serve_files(std::shared_ptr<Session> self);
   static Task<void> stream(std::shared_ptr<Session> self, std::int64_t id, std::shared_ptr<Call> call,
                            std::int64_t offset, CancelToken token);
@@ -65,6 +68,8 @@ class Session : public std::enable_shared_from_this<Session> {
   std::optional<std::int64_t> epoch_;  // of the runner, once admitted
   std::deque<Frame> file_requests_;
   bool serving_files_ = false;
+  std::unique_ptr<net::HttpClient> http_;  // once a push was asked for
+  std::size_t pushes_ = 0;
   std::optional<Future<Result<>>> file_room_;
   std::map<std::int64_t, std::unique_ptr<CancelSource>> attaches_;
   struct Pull {

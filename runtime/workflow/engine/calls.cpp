@@ -247,6 +247,7 @@ Async<> Calls::begin_on(RunningCall& work, const lease::Lease& l, CancelToken to
     work.offset = work.request.after_attempt = 0;
     work.attempts = {};
   }
+  if (!work.keeper->stored) RILLE_CO_CHECK(open_store(work.spec, *work.keeper));
   work.request.generation = work.keeper->generation = l.generation;
   work.measuring.on(l);
   // A setup may install the driver that the GPU check needs.

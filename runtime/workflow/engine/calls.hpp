@@ -18,6 +18,10 @@
 #include "runtime/workflow/lease/manager.hpp"
 #include "runtime/workflow/transfer/stage.hpp"
 
+namespace rille::transfer {
+class StoredCheckpoints;
+}
+
 namespace rille::engine {
 
 class Connector;
@@ -73,15 +77,18 @@ class Calls {
   store::Journal::Write setup_write(const std::string& lease_id, const Value& spec, std::int64_t generation) const;
 
  private:
-  // Copies a running call's newest checkpoint to the run's home. A copy is whole or absent: it is fetched beside its
-  // place (the agent's side checks every digest) and renamed. The call's result does not depend on it, so a failure is
-  // only a warning, and only for the last one. keeping.cpp
+  // Copies a running call's newest checkpoint to the run's home, or to a store. A copy is whole or absent: at home it
+  // is fetched beside its place (the agent's side checks every digest) and renamed. The call's result does not depend
+  // on it, so a failure is only a warning, and only for the last one. keeping.cpp
   struct Keeper {
     std::string lease, key;  // key: of the call on its agent
     std::string folder;      // this call's folder below the run's checkpoints/
     std::int64_t generation = 0;
     Value latest;
-    std::int64_t kept_step = -1;
+    std::int64_t kept_step = -1;                                    // of the last one that was tried
+    std::int64_t safe_step = -1;                                    // of the last one that was kept
+    std::shared_ptr<transfer::StoredCheckpoints> stored = nullptr;  // null: they are kept in the home
+    std::int64_t restored = 0;  // generation whose machine was given the store's newest checkpoint
     bool busy = false;
     std::string warning;
   };
@@ -184,6 +191,14 @@ class Calls {
   void use(const std::string& lease_id, int more);
   Async<> look_for_gpus(lease::Lease l, std::shared_ptr<agent::AgentClient> agent, CancelToken token);
   Task<void> keep(std::shared_ptr<Keeper> keeper, std::shared_ptr<agent::AgentClient> agent, CancelToken token);
+  Result<> open_store(const CallSpec& spec, Keeper& keeper);
+  Async<std::string> keep_at_home(std::shared_ptr<Keeper> keeper, std::shared_ptr<agent::AgentClient> agent,
+                                  Value published, CancelToken token);
+  Async<std::string> keep_in_store(std::shared_ptr<Keeper> keeper, std::shared_ptr<agent::AgentClient> agent,
+                                   Value published, CancelToken token);
+  Async<> restore_from_store(std::shared_ptr<Keeper> keeper, std::shared_ptr<agent::AgentClient> agent,
+                             CancelToken token);
+  Async<Value> get_stored(std::string address, std::string to, CancelToken token);
   static std::string folder_of(const std::string& name, const std::string& key);
   Async<std::optional<Value>> get_kept(std::string lease_id, std::string from, std::string to);
   static void retire(const std::filesystem::path& folder, std::size_t count);

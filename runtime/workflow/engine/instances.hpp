@@ -31,7 +31,8 @@ struct CallSpec {
   std::string name;
   Value payload;                  // kind "lua": the packed function and its arguments; kind "exec": {argv, env, ...}
   std::string kind = "lua";       // "lua" or "exec"
-  bool keep_checkpoints = false;  // the script set checkpoint = rille.home: copy published checkpoints to the home
+  bool keep_checkpoints = false;  // the script set checkpoint: keep published checkpoints off the machine
+  std::string checkpoint_store;   // the address in a store where they are kept; "": in the run's home
   bool setup = false;             // a setup call: run it again on each later machine of the lease, before other calls
   std::int64_t timeout_ms = 0;    // longest duration of the call; 0: no limit
   // Hashed with the name to recognize the call on replay: source location and arguments, never bytecode.

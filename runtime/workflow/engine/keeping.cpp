@@ -1,4 +1,5 @@
-// Copies a call's checkpoints to the run's home while the call runs, and back onto the lease's next machine.
+// Keeps a call's checkpoints while the call runs, in the run's home or in an object store, and brings the newest back
+// onto the lease's next machine. To and from a store, the machine sends and fetches the files itself.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,16 +8,34 @@
 #include "runtime/core/base/id.hpp"
 #include "runtime/core/loop/thread_job.hpp"
 #include "runtime/workflow/engine/calls.hpp"
+#include "runtime/workflow/engine/connector.hpp"
 #include "runtime/workflow/engine/run_impl.hpp"
+#include "runtime/workflow/transfer/store_files.hpp"
+#include "runtime/workflow/transfer/stored_checkpoints.hpp"
 
 namespace rille::engine {
 
-// The folder name of a call's checkpoints: the call's name as a valid file name, and a suffix that depends on its key.
-std::string Calls::folder_of(const std::string& name, const std::string& key) {
+namespace {
+// A name as the name of a folder.
+std::string as_folder(const std::string& name) {
   std::string out = name.substr(0, 60);
   for (char& c : out)
     if (!std::isalnum(static_cast<unsigned char>(c)) && c != '-' && c != '_') c = '_';
-  return out + "-" + derive_hex({"checkpoints", key}, 6);
+  return out;
+}
+}  // namespace
+
+// The folder name of a call's checkpoints: the call's name as a valid file name, and a suffix that depends on its key.
+std::string Calls::folder_of(const std::string& name, const std::string& key) {
+  return as_folder(name) + "-" + derive_hex({"checkpoints", key}, 6);
+}
+
+Result<> Calls::open_store(const CallSpec& spec, Keeper& keeper) {
+  // A simulated machine can neither send nor fetch: its checkpoints are kept at home.
+  if (spec.checkpoint_store.empty() || !connector_->real_time()) return success();
+  RILLE_TRY(keeper.stored, transfer::open_stored_checkpoints(spec.checkpoint_store, as_folder(spec.name), run_.loop(),
+                                                             run_.limits_.may_connect, keeper.key, run_.config_.epoch));
+  return success();
 }
 
 Task<void> Calls::keep(std::shared_ptr<Keeper> keeper, std::shared_ptr<agent::AgentClient> agent, CancelToken token) {
@@ -24,27 +43,57 @@ Task<void> Calls::keep(std::shared_ptr<Keeper> keeper, std::shared_ptr<agent::Ag
   keeper->busy = true;
   while (keeper->latest.integer("step", -1) > keeper->kept_step && !agent->broken()) {
     Value published = keeper->latest;
-    std::string from = published.text("directory");
-    if (from.empty()) break;
-    std::filesystem::path folder = std::filesystem::path(run_.home()) / "checkpoints" / keeper->folder;
-    // The copy is named by its step, not after the machine's directory: a hostile machine could name a parent folder.
-    const std::string name = fmt::format("step-{:08}", published.integer("step"));
-    std::filesystem::path to = folder / name, part = to.string() + ".part";
-    auto moved = co_await agent->get(from, part.string() + "/", nullptr, token, disk_room());
+    if (published.text("directory").empty()) break;
+    Result<std::string> kept = std::string();
+    if (keeper->stored) kept = co_await keep_in_store(keeper, agent, published, token);
+    else kept = co_await keep_at_home(keeper, agent, published, token);
     if (life.ended()) co_return;
-    std::error_code ec;
-    if (moved) {
-      std::filesystem::remove_all(to, ec);
-      std::filesystem::rename(part, to, ec);
-    }
-    keeper->warning = !moved ? moved.error().message : ec ? ec.message() : "";
+    keeper->warning = kept ? "" : kept.error().message;
     keeper->kept_step = published.integer("step");
-    if (!keeper->warning.empty()) continue;  // the call may have deleted this checkpoint meanwhile: try the next one
-    record_kept(*keeper, published, to.string());
-    run_.event("checkpoint_kept", Value().set("directory", to.string()).set("step", published["step"]));
-    retire(folder, 2);
+    if (!kept) continue;  // the call may have deleted this checkpoint meanwhile: try the next one
+    keeper->safe_step = keeper->kept_step;
+    record_kept(*keeper, published, *kept);
+    run_.event("checkpoint_kept", Value().set("directory", *kept).set("step", published["step"]));
   }
   keeper->busy = false;
+}
+
+// Fetches a checkpoint beside its place in the home, and renames it. Returns its folder.
+Async<std::string> Calls::keep_at_home(std::shared_ptr<Keeper> keeper, std::shared_ptr<agent::AgentClient> agent,
+                                       Value published, CancelToken token) {
+  const std::filesystem::path folder = std::filesystem::path(run_.home()) / "checkpoints" / keeper->folder;
+  // The copy is named by its step, not after the machine's directory: a hostile machine could name a parent folder.
+  const std::string name = fmt::format("step-{:08}", published.integer("step"));
+  const std::filesystem::path to = folder / name, part = to.string() + ".part";
+  const std::string from = published.text("directory"), into = part.string() + "/";
+  RILLE_CO_CHECK(co_await agent->get(from, into, nullptr, token, disk_room()));
+  std::error_code ec;
+  std::filesystem::remove_all(to, ec);
+  std::filesystem::rename(part, to, ec);
+  if (ec) co_return errno_error("cannot rename into place", to.string(), ec.value());
+  retire(folder, 2);
+  co_return to.string();
+}
+
+// Lets the machine send a checkpoint to the store, and publishes it there. Returns its address.
+Async<std::string> Calls::keep_in_store(std::shared_ptr<Keeper> keeper, std::shared_ptr<agent::AgentClient> agent,
+                                        Value published, CancelToken token) {
+  const std::shared_ptr<transfer::StoredCheckpoints> stored = keeper->stored;
+  transfer::StoredCheckpoint made;
+  made.step = published.integer("step");
+  made.generation = keeper->generation;
+  made.directory = published.text("directory");
+  RILLE_CO_TRY(made.files, co_await transfer::files_there(agent, made.directory, token));
+  transfer::StoreRetention rule;
+  rule.newest = static_cast<int>(std::clamp<std::int64_t>(published.integer("keep", rule.newest), 1, 1000));
+  rule.every = std::max<std::int64_t>(published.integer("keep_every"), 0);
+  const transfer::StoredCheckpoints::Send send = [stored, agent, directory = made.directory](
+                                                     transfer::StoredFile file, std::string key, CancelToken t) {
+    std::string path = directory + "/" + file.name;
+    return transfer::push_file(*stored, agent, std::move(path), std::move(file), std::move(key), std::move(t));
+  };
+  RILLE_CO_TRY(const transfer::StoredCheckpoint done, co_await stored->add(made, rule, send, token));
+  co_return stored->address(done.folder);
 }
 
 // Deletes all but the newest `count` checkpoints in the folder; their names sort by step.
@@ -74,6 +123,7 @@ void Calls::record_kept(const Keeper& keeper, const Value& published, std::strin
 // Called before a call starts on a machine. If the kept checkpoint is from an earlier machine, it is copied to the path
 // that it had there, where the call finds it as its newest. On the machine that made it, nothing is copied.
 Async<> Calls::restore(std::shared_ptr<Keeper> keeper, std::shared_ptr<agent::AgentClient> agent, CancelToken token) {
+  if (keeper->stored) co_return co_await restore_from_store(keeper, agent, token);
   std::int64_t generation = 0, step = -1;
   std::string there, here, event;
   RILLE_CO_CHECK(
@@ -104,8 +154,58 @@ Async<> Calls::restore(std::shared_ptr<Keeper> keeper, std::shared_ptr<agent::Ag
   co_return success();
 }
 
+// The same from a store. There, the newest checkpoint may also be of an earlier run.
+Async<> Calls::restore_from_store(std::shared_ptr<Keeper> keeper, std::shared_ptr<agent::AgentClient> agent,
+                                  CancelToken token) {
+  const std::shared_ptr<transfer::StoredCheckpoints> stored = keeper->stored;
+  RILLE_CO_TRY(transfer::Latest latest, co_await stored->read(token));
+  if (keeper->restored == keeper->generation || stored->made_by(latest, keeper->generation)) co_return success();
+  const transfer::StoredCheckpoints::Take take =
+      [stored, agent](transfer::StoredCheckpoint from, transfer::StoredFile file, std::string version, CancelToken t) {
+        std::string path = from.directory + "/" + file.name, key = stored->key(from, file);
+        return transfer::pull_file(*stored, agent, std::move(path), std::move(file), std::move(key), std::move(version),
+                                   std::move(t));
+      };
+  RILLE_CO_TRY(const auto found, co_await stored->newest(std::move(latest), take, token));
+  keeper->restored = keeper->generation;
+  if (!found) co_return success();
+  for (const Error& fault : found->skipped)
+    run_.event("warning", Value().set("what", "a damaged checkpoint is passed over").set("message", fault.summary()));
+  const transfer::StoredCheckpoint& newest = found->checkpoint;
+  keeper->kept_step = keeper->safe_step = newest.step;
+  if (keeper->latest.is_null()) keeper->latest.set("step", newest.step).set("directory", newest.directory);
+  run_.event("checkpoint_restored", Value()
+                                        .set("directory", stored->address(newest.folder))
+                                        .set("step", newest.step)
+                                        .set("generation", keeper->generation));
+  co_return success();
+}
+
+// Copies a checkpoint of a call from its address in a store to a folder here.
+Async<Value> Calls::get_stored(std::string address, std::string to, CancelToken token) {
+  RILLE_CO_TRY(objects::ObjectUrl url, objects::parse_object_url(address));
+  const std::size_t name = url.key.rfind('/', url.key.size() - 2) + 1;
+  const std::string folder = url.key.substr(name);
+  std::string prefix = url.key.substr(0, name);
+  RILLE_CO_TRY(auto store, transfer::open_users_store(url, run_.loop(), run_.limits_.may_connect));
+  const auto stored =
+      std::make_shared<transfer::StoredCheckpoints>(std::move(store), run_.loop(), std::move(prefix), "", 0);
+  RILLE_CO_TRY(const transfer::Latest latest, co_await stored->read(token));
+  for (const transfer::StoredCheckpoint& one : latest.checkpoints) {
+    if (one.folder != folder) continue;
+    std::int64_t bytes = 0;
+    for (const transfer::StoredFile& file : one.files) {
+      RILLE_CO_CHECK(co_await transfer::take_file(*stored, one, file, to, disk_room(), token));
+      bytes += file.size_bytes;
+    }
+    co_return Value().set("files", static_cast<std::int64_t>(one.files.size())).set("bytes", bytes);
+  }
+  co_return make_error(ErrorKind::state, fmt::format("the checkpoint {} is not kept any more", address),
+                       "a newer one has taken its place: rille.store lists what is there");
+}
+
 // If `from` is the path of a call's newest checkpoint on a lost machine, or the `latest` link beside it, copies the
-// checkpoint kept at home to `to`. nullopt: `from` is another path, and nothing was copied.
+// checkpoint kept at home or in a store to `to`. nullopt: `from` is another path, and nothing was copied.
 Async<std::optional<Value>> Calls::get_kept(std::string lease_id, std::string from, std::string to) {
   std::string here;
   RILLE_CO_CHECK(
@@ -116,6 +216,11 @@ Async<std::optional<Value>> Calls::get_kept(std::string lease_id, std::string fr
                                         here = row.text(1);
                                     }));
   if (here.empty()) co_return std::optional<Value>();
+  if (objects::is_object_url(here)) {
+    const CancelToken none;
+    RILLE_CO_TRY(Value fetched, co_await get_stored(here, to, none));
+    co_return std::optional<Value>(std::move(fetched));
+  }
   std::function<Result<Value>()> copy = [here, to, room = disk_room()]() -> Result<Value> {
     namespace fs = std::filesystem;
     std::error_code ec;

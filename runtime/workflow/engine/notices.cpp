@@ -105,9 +105,9 @@ bool Calls::has_left(const agent::CallStatus& status) {
   return status.state == agent::CallState::done && !status.result->ok() && status.result->error().code == "preempted";
 }
 
-// Called when a call has left its machine. Copies the call's last checkpoint to the home while that is possible, then
-// moves the lease to its next machine. If other calls still run on the old machine a minute after the deadline, returns
-// without a move, and the call restarts on the old machine.
+// Called when a call has left its machine. Keeps the call's last checkpoint, in the home or the store, while that is
+// possible, then moves the lease to its next machine. If other calls still run on the old machine a minute after the
+// deadline, returns without a move, and the call restarts on the old machine.
 Async<> Calls::move_after_notice(std::shared_ptr<Keeper> keeper, std::shared_ptr<agent::AgentClient> agent, Value saved,
                                  CancelToken token) {
   const std::string lease_id = keeper->lease;
@@ -130,7 +130,12 @@ Async<> Calls::move_after_notice(std::shared_ptr<Keeper> keeper, std::shared_ptr
                               .set("lease", lease_id)
                               .set("generation", generation)
                               .set("step", keeper->latest["step"])
-                              .set("kept", kept));
+                              .set("kept", kept)
+                              .set("kept_step", keeper->safe_step));
+  if (!kept)
+    run_.event("warning", Value()
+                              .set("what", fmt::format("the checkpoint of step {} was not kept in time", step))
+                              .set("message", keeper->warning));
   while (others_work(lease_id, generation)) {
     if (run_.now_us() >= until_us + overdue_us) co_return success();
     RILLE_CO_TRY(bool gone, co_await lost(lease_id, generation, token));

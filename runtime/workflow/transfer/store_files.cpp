@@ -69,34 +69,32 @@ Result<std::shared_ptr<Sending>> open_sending(const std::string& path, Moved mov
 }
 
 struct Upload {
-  objects::ObjectStore& store;
-  std::string key, name;
-  std::int64_t part_bytes = 0;
+  PutPart put;
+  std::string name;
+  std::int64_t size_bytes = 0, part_bytes = 0;
   int next = 0, count = 0;
   std::vector<objects::Part> parts = {};
 };
 
 // Sends parts until none is left; several such workers share an upload.
-Async<> send_parts(std::shared_ptr<Upload> upload, std::shared_ptr<Sending> file, CancelToken token) {
+Async<> send_parts(std::shared_ptr<Upload> upload, CancelToken token) {
   while (upload->next < upload->count) {
     if (token.cancelled()) co_return token.reason();
     const int number = ++upload->next;
     const std::int64_t from = (number - 1) * upload->part_bytes;
-    const std::int64_t bytes = std::min(upload->part_bytes, file->size_bytes - from);
-    RILLE_CO_TRY(objects::Part part, co_await upload->store.put_part(upload->key, upload->name, number,
-                                                                     file->body(from, bytes, file), token));
+    const std::int64_t bytes = std::min(upload->part_bytes, upload->size_bytes - from);
+    RILLE_CO_TRY(objects::Part part, co_await upload->put(upload->name, number, from, bytes, token));
     upload->parts.push_back(std::move(part));
-    file->sent(bytes);
   }
   co_return success();
 }
 
-Async<> send_all_parts(Loop& loop, std::shared_ptr<Upload> upload, std::shared_ptr<Sending> file, CancelToken token) {
+Async<> send_all_parts(Loop& loop, std::shared_ptr<Upload> upload, CancelToken token) {
   CancelSource working(token);
   std::vector<Together<void>> workers;
   for (int i = 0; i < std::min(parts_at_once, upload->count); ++i)
-    workers.push_back({"a part", [upload, file, &working](CancelToken t) -> Async<> {
-                         Result<> done = co_await send_parts(upload, file, std::move(t));
+    workers.push_back({"a part", [upload, &working](CancelToken t) -> Async<> {
+                         Result<> done = co_await send_parts(upload, std::move(t));
                          if (!done) working.cancel(done.error());  // the others need not go on
                          co_return done;
                        }});
@@ -105,6 +103,16 @@ Async<> send_all_parts(Loop& loop, std::shared_ptr<Upload> upload, std::shared_p
   if (working.cancelled()) co_return stop.reason();
   for (Result<>& done : all) RILLE_CO_CHECK(std::move(done));
   co_return success();
+}
+
+Async<objects::Part> put_range(objects::ObjectStore& store, std::shared_ptr<Sending> file, std::string key,
+                               std::string upload, int number, std::int64_t from, std::int64_t bytes,
+                               CancelToken token) {
+  objects::Body body = file->body(from, bytes, file);
+  RILLE_CO_TRY(objects::Part part,
+               co_await store.put_part(std::move(key), std::move(upload), number, std::move(body), std::move(token)));
+  file->sent(bytes);
+  co_return part;
 }
 
 }  // namespace
@@ -137,17 +145,26 @@ Async<StoreFile> send_file(objects::ObjectStore& store, Loop& loop, std::string 
     file->sent(file->size_bytes);
     co_return out;
   }
-  const auto upload = std::make_shared<Upload>(Upload{store, key, ""});
-  upload->part_bytes = std::max({usual_part_bytes, traits.part_bytes_min, file->size_bytes / traits.parts_max + 1});
-  upload->count = static_cast<int>((file->size_bytes + upload->part_bytes - 1) / upload->part_bytes);
+  const PutPart put = [&store, file, key](std::string upload, int number, std::int64_t from, std::int64_t bytes,
+                                          CancelToken t) {
+    return put_range(store, file, key, std::move(upload), number, from, bytes, std::move(t));
+  };
+  RILLE_CO_TRY(out.version, co_await send_in_parts(store, loop, key, file->size_bytes, request, put, token));
+  co_return out;
+}
+
+Async<std::string> send_in_parts(objects::ObjectStore& store, Loop& loop, std::string key, std::int64_t size_bytes,
+                                 objects::PutRequest request, PutPart put, CancelToken token) {
+  const objects::Traits traits = store.traits();
+  const auto upload = std::make_shared<Upload>(Upload{std::move(put), ""});
+  upload->size_bytes = size_bytes;
+  upload->part_bytes = std::max({usual_part_bytes, traits.part_bytes_min, size_bytes / traits.parts_max + 1});
+  upload->count = static_cast<int>((size_bytes + upload->part_bytes - 1) / upload->part_bytes);
   RILLE_CO_TRY(upload->name, co_await store.begin_parts(key, request.content_type, token));
-  Result<> sent = co_await send_all_parts(loop, upload, file, token);
+  Result<> sent = co_await send_all_parts(loop, upload, token);
   Result<std::string> version = std::string();
   if (sent) version = co_await store.complete_parts(key, upload->name, upload->parts, request, token);
-  if (sent && version) {
-    out.version = std::move(*version);
-    co_return out;
-  }
+  if (sent && version) co_return version;
   // Parts that are left over cost money: they go even if this was cancelled. An error of that changes nothing here.
   (void)co_await store.abort_parts(key, upload->name, CancelToken());
   if (!sent) co_return std::move(sent).error();

@@ -27,6 +27,12 @@ using Moved = std::function<void(std::int64_t done_bytes, std::int64_t total_byt
 // The store must outlive the task.
 Async<StoreFile> send_file(objects::ObjectStore& store, Loop& loop, std::string path, std::string key,
                            objects::PutRequest request, Moved moved, CancelToken token);
+// Makes an object of parts that `put` sends, several at the same time, and returns its version. An upload that fails is
+// removed.
+using PutPart = std::function<Async<objects::Part>(std::string upload, int number, std::int64_t from,
+                                                   std::int64_t bytes, CancelToken)>;
+Async<std::string> send_in_parts(objects::ObjectStore& store, Loop& loop, std::string key, std::int64_t size_bytes,
+                                 objects::PutRequest request, PutPart put, CancelToken token);
 // `path`: the file to make; its missing parents are made, too. `room`: asked before each write; may be null.
 Async<StoreFile> fetch_file(objects::ObjectStore& store, Loop& loop, std::string key, std::string path, Room room,
                             Moved moved, CancelToken token);

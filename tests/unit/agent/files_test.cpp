@@ -3,6 +3,7 @@
 #include "runtime/workflow/agent/frame.hpp"
 #include "runtime/workflow/agent/paths.hpp"
 #include "tests/unit/agent/fixture.hpp"
+#include "tests/unit/net/scripted_server.hpp"
 
 using namespace rille;
 using namespace rille::agent;
@@ -76,6 +77,38 @@ TEST_CASE_METHOD(AgentFixture, "files and directories go there and come back") {
   CHECK(wait(client->stat("data/set/big", true))->sha256 == sha256_hex(big));
   CHECK_FALSE(wait(client->get("data/missing", temp.file("x"))).ok());
   CHECK_FALSE(wait(client->put(temp.file("missing"), "x")).ok());
+}
+
+TEST_CASE_METHOD(AgentFixture, "a machine sends a range of a file to an address, and no other file") {
+  auto client = connect();
+  write(directory + "/work/f", "0123456789");
+  write(directory + "/secret", "not in the work directory");
+  std::string taken;
+  ScriptedServer server([&](const ScriptedServer::Request& r, ScriptedServer::Wire& w) {
+    if (r.target != "/p?signed=1" || r.method != "PUT") return w.answer(403, "Request has expired");
+    taken = r.header("x-kind") + r.body;
+    w.answer(200, "", "ETag: \"e1\"\r\n");
+  });
+  const auto push = [&](const std::string& path, std::int64_t offset, std::int64_t bytes, const std::string& target) {
+    PushRequest request;
+    request.path = path;
+    request.offset = offset;
+    request.size_bytes = bytes;
+    request.to.url = server.url(target);
+    request.to.headers = {{"X-Kind", "k"}};
+    return wait(client->push(std::move(request)));
+  };
+  CHECK(push("f", 3, 4, "/p?signed=1").value().mark == "\"e1\"");
+  CHECK(taken == "k3456");
+  const Error refused = push("f", 0, 10, "/p?signed=0").error();
+  CHECK(refused.http_status == 403);
+  CHECK(refused.message.find("signed=0") == std::string::npos);
+  const std::size_t asked = server.count();
+  CHECK(push("f", 3, 8, "/p?signed=1").error().kind == ErrorKind::invalid);
+  CHECK(push("f", -1, 1, "/p?signed=1").error().kind == ErrorKind::invalid);
+  CHECK(push("../secret", 0, 3, "/p?signed=1").error().kind == ErrorKind::invalid);
+  CHECK(push("none", 0, 0, "/p?signed=1").error().kind == ErrorKind::io);
+  CHECK(server.count() == asked);
 }
 
 TEST_CASE_METHOD(AgentFixture, "transfers go on where they stopped, both ways") {

@@ -6,7 +6,9 @@
 
 #include "runtime/core/loop/process_tree.hpp"
 #include "runtime/workflow/provider/local/local.hpp"
+#include "runtime/workflow/transfer/latest_file.hpp"
 #include "tests/unit/engine/world.hpp"
+#include "tests/unit/store/s3_server.hpp"
 
 using namespace rille;
 using namespace rille::engine;
@@ -471,4 +473,74 @@ TEST_CASE("checkpoints that are kept count against disk_bytes") {
   REQUIRE(out.ok());
   CHECK(r.count("checkpoint_kept") == 1);
   CHECK(r.count("warning") == 1);
+}
+
+namespace {
+// A call on a real agent that publishes a checkpoint of step 7, whose files were staged before.
+auto publishing(const Runner& r, const S3Server& s3, bool stages) {
+  return [&r, &s3, stages](Live& l) -> CppGuest::Body {
+    return [&l, &r, &s3, stages](FiberId f) -> Async<Value> {
+      const Value none{Value::Object{}};
+      RILLE_CO_TRY(LeaseView box, co_await l.run->rent(f, stages ? "box" : "other", none, "test"));
+      const std::string from = r.dir.path + "/made", to = "checkpoints/step-00000007";
+      if (stages) RILLE_CO_CHECK(co_await l.run->stage(f, box.id, from, to, none, "test:0"));
+      Value payload;
+      payload.set("do", "hold").set("file", from).set("value", 7);
+      if (stages) payload.set("checkpoint", Value().set("step", 7).set("directory", to));
+      CallSpec s = spec("train", payload.to_json());
+      s.keep_checkpoints = true;
+      s.checkpoint_store = s3.address("runs");
+      co_return co_await l.run->call(f, box.id, std::move(s), "test:call");
+    };
+  };
+}
+
+void make_checkpoint(const Runner& r) {
+  std::filesystem::create_directories(r.dir.path + "/made");
+  std::ofstream(r.dir.path + "/made/model.safetensors") << std::string(20'000'000, 'w');  // two parts
+  std::ofstream(r.dir.path + "/made/manifest.json") << "{}";
+}
+}  // namespace
+
+TEST_CASE("a machine sends its checkpoints to a store at signed addresses, and the next machine fetches them") {
+  S3Server s3;
+  Runner r;
+  make_checkpoint(r);
+  std::size_t parts = 0;
+  s3.fault = [&](const S3Server::Asked& asked) {
+    const bool part = asked.method == "PUT" && asked.query.find("partNumber=") != std::string::npos;
+    parts += part && asked.query.find("X-Amz-Signature=") != std::string::npos;
+    return S3Server::Fault::none;
+  };
+  REQUIRE(r.run(publishing(r, s3, true)).value() == Value(7));
+  CHECK(parts == 3);
+  CHECK(r.count("checkpoint_kept") == 1);
+  CHECK(r.count("warning") == 0);
+  CHECK_FALSE(std::filesystem::exists(r.dir.path + "/runs/r/checkpoints"));
+  const auto latest = transfer::read_latest(s3.objects["runs/train/latest.json"], "latest.json").value();
+  REQUIRE(latest.checkpoints.size() == 1);
+  const transfer::StoredCheckpoint& stored = latest.checkpoints.front();
+  CHECK(stored.step == 7);
+  CHECK(s3.objects["runs/train/" + stored.folder + "model.safetensors"] == std::string(20'000'000, 'w'));
+
+  Runner next;  // another run, which goes on with the same training
+  make_checkpoint(next);
+  REQUIRE(next.run(publishing(next, s3, false)).value() == Value(7));
+  CHECK(next.count("checkpoint_restored") == 1);
+  const std::string there = next.instance() + "/work/checkpoints/step-00000007/";
+  CHECK(std::filesystem::file_size(there + "model.safetensors") == 20'000'000);
+  CHECK(std::filesystem::file_size(there + "manifest.json") == 2);
+}
+
+TEST_CASE("a checkpoint that cannot be sent to the store is a warning, and latest.json is as before") {
+  S3Server s3;
+  Runner r;
+  make_checkpoint(r);
+  s3.fault = [](const S3Server::Asked& asked) {
+    return asked.query.find("partNumber=2") != std::string::npos ? S3Server::Fault::denied : S3Server::Fault::none;
+  };
+  REQUIRE(r.run(publishing(r, s3, true)).value() == Value(7));
+  CHECK(r.count("checkpoint_kept") == 0);
+  CHECK(r.count("warning") == 1);
+  CHECK(s3.objects.empty());
 }

@@ -1,0 +1,213 @@
+// Checkpoints in an object store, for rille.train in a process that has the store's keys. C functions for
+// stdlib/train.lua.
+#include "runtime/workflow/transfer/stored_checkpoints.hpp"
+
+#include <fmt/format.h>
+
+#include <cctype>
+#include <cerrno>
+#include <filesystem>
+
+#include "bindings/lua/workflow/verb.hpp"
+#include "runtime/core/base/id.hpp"
+#include "runtime/core/loop/thread_job.hpp"
+#include "runtime/core/store/file.hpp"
+#include "runtime/core/store/hash.hpp"
+#include "runtime/workflow/transfer/store_files.hpp"
+
+namespace rille::lua {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr const char* what = "rille.train's checkpoint.store";
+
+using StoredPtr = std::shared_ptr<transfer::StoredCheckpoints>;
+
+struct Stored {
+  StoredPtr stored;
+};
+
+struct SendState {
+  std::optional<Result<Value>> outcome;
+  std::optional<Completion> waiter;
+};
+struct Sending {
+  std::shared_ptr<SendState> state;
+};
+
+// stored_open(address, name) -> Stored; nil in a rehearsal, which asks no store
+Result<int> stored_open(lua_State* L) {
+  LuaHost& host = LuaHost::of(L);
+  const std::string address(check_text(L, 1, what));
+  std::string name(check_text(L, 2, "the training's name"));
+  for (char& c : name)
+    if (!std::isalnum(static_cast<unsigned char>(c)) && c != '-' && c != '_') c = '_';
+  RILLE_TRY(const objects::ObjectUrl url, objects::parse_object_url(address));
+  if (host.options().rehearsal != Rehearsal::no) return 0;
+  RILLE_CHECK(host.grants().keys(what, objects::provider_of(url)));
+  RILLE_TRY(StoredPtr stored, transfer::open_stored_checkpoints(
+                                  address, name, host.loop(),
+                                  [grants = host.grants()](const std::string& to, const std::string& port) {
+                                    return grants.connect(what, to, port);
+                                  },
+                                  random_hex(8), 0));
+  RILLE_CHECK(host.grants().connect_to_url(what, stored->store().server()));
+  push_object(L, Stored{std::move(stored)});
+  return 1;
+}
+
+Result<std::vector<transfer::StoredFile>> files_in(const std::string& directory) {
+  std::vector<transfer::StoredFile> out, manifest;
+  std::error_code failed;
+  for (fs::directory_iterator it(directory, failed), end; !failed && it != end; it.increment(failed)) {
+    const std::string name = it->path().filename().string();
+    if (!it->is_regular_file(failed) || !transfer::is_stored_file_name(name)) continue;
+    RILLE_TRY(const store::Fingerprint print, store::fingerprint_file(it->path().string(), true));
+    (name == transfer::manifest_name ? manifest : out).push_back({name, print.size_bytes, print.sha256});
+  }
+  if (failed) return errno_error("cannot list", directory, failed.value());
+  if (manifest.empty()) return errno_error("cannot find", directory + "/" + transfer::manifest_name, ENOENT);
+  out.push_back(std::move(manifest.front()));
+  return out;
+}
+
+Async<> send_one(StoredPtr stored, std::string path, std::string key, CancelToken token) {
+  const objects::PutRequest request;
+  RILLE_CO_CHECK(co_await transfer::send_file(stored->store(), stored->loop(), std::move(path), std::move(key), request,
+                                              nullptr, std::move(token)));
+  co_return success();
+}
+
+Async<Value> send_checkpoint(StoredPtr stored, std::string directory, std::int64_t step,
+                             transfer::StoreRetention rule) {
+  transfer::StoredCheckpoint made;
+  made.step = step;
+  made.generation = 1;
+  made.directory = fmt::format("checkpoints/step-{:08}", step);
+  const std::function<Result<std::vector<transfer::StoredFile>>()> look = [directory] { return files_in(directory); };
+  RILLE_CO_TRY(made.files, co_await thread_job(stored->loop(), look));
+  const transfer::StoredCheckpoints::Send send = [stored, directory](transfer::StoredFile file, std::string key,
+                                                                     CancelToken token) {
+    return send_one(stored, directory + "/" + file.name, std::move(key), std::move(token));
+  };
+  const CancelToken none;
+  RILLE_CO_TRY(const transfer::StoredCheckpoint done, co_await stored->add(made, rule, send, none));
+  co_return Value().set("step", step).set("directory", stored->address(done.folder));
+}
+
+void settle(const std::shared_ptr<SendState>& state) {
+  if (!state->waiter) return;
+  const Completion waiter = *state->waiter;
+  state->waiter.reset();
+  if (*state->outcome)
+    waiter.finish([state](lua_State* l) {
+      push_value(l, **state->outcome);
+      return 1;
+    });
+  else waiter.fail(state->outcome->error());
+}
+
+Task<void> drive_send(StoredPtr stored, std::string directory, std::int64_t step, transfer::StoreRetention rule,
+                      std::shared_ptr<SendState> state) {
+  Result<Value> sent = co_await send_checkpoint(std::move(stored), std::move(directory), step, rule);
+  state->outcome.emplace(std::move(sent));
+  settle(state);
+}
+
+// stored_send(stored, directory, step, keep, keep_every) -> Sending; returns before anything is sent
+Result<int> stored_send(lua_State* L) {
+  const StoredPtr stored = check_object<Stored>(L, 1, what).stored;
+  LuaHost& host = LuaHost::of(L);
+  RILLE_TRY(std::string directory,
+            host.grants().read(std::string(check_text(L, 2, "the directory")), Grants::Names::tree));
+  transfer::StoreRetention rule;
+  rule.newest = static_cast<int>(check_integer(L, 4, "keep"));
+  rule.every = check_integer(L, 5, "keep_every");
+  auto state = std::make_shared<SendState>();
+  host.loop().spawn(drive_send(stored, std::move(directory), check_integer(L, 3, "step"), rule, state));
+  push_object(L, Sending{std::move(state)});
+  return 1;
+}
+
+// stored_poll(sending) -> { step, directory }; nil while it runs; raises if it failed
+Result<int> stored_poll(lua_State* L) {
+  const SendState& state = *check_object<Sending>(L, 1, "sending").state;
+  if (!state.outcome) return 0;
+  if (!*state.outcome) return Error(state.outcome->error());
+  push_value(L, **state.outcome);
+  return 1;
+}
+
+int stored_wait(lua_State* L) {
+  const auto state = check_object<Sending>(L, 1, "sending").state;
+  state->waiter = begin_await(L);
+  if (state->outcome) settle(state);
+  return end_await(L);
+}
+
+// Renames a checkpoint that was fetched into its place among those of `root`.
+Result<> move_in(const std::string& from, const std::string& root, std::int64_t step) {
+  const std::string to = fmt::format("{}/step-{:08}", root, step);
+  RILLE_CHECK(store::remove_tree(to));  // it is damaged: the newest complete one there is older
+  std::error_code failed;
+  fs::rename(from, to, failed);
+  if (failed) return errno_error("cannot rename into place", to, failed.value());
+  return store::sync_directory(root);
+}
+
+Async<Value> fetch_newest(StoredPtr stored, std::string root, std::int64_t above, Room room) {
+  const CancelToken none;
+  RILLE_CO_TRY(transfer::Latest latest, co_await stored->read(none));
+  if (latest.checkpoints.empty() || latest.checkpoints.front().step <= above) co_return Value();
+  RILLE_CO_CHECK(store::make_directories(root));
+  // A leftover of a process that was killed here is removed by the next checkpoint's writer, as its own are.
+  const std::string temporary = fmt::format("{}/.tmp-fetch-{}", root, random_hex(6));
+  const transfer::StoredCheckpoints::Take take = [stored, temporary, room](transfer::StoredCheckpoint from,
+                                                                           transfer::StoredFile file, std::string,
+                                                                           CancelToken token) {
+    const std::string folder = temporary + "/" + from.folder;
+    return transfer::take_file(*stored, from, std::move(file), folder, room, std::move(token));
+  };
+  Result<std::optional<transfer::StoredCheckpoints::Found>> found =
+      co_await stored->newest(std::move(latest), take, none);
+  Result<> moved = success();
+  if (found && *found && (*found)->checkpoint.step > above)
+    moved = move_in(temporary + "/" + (*found)->checkpoint.folder, root, (*found)->checkpoint.step);
+  RILLE_CO_CHECK(store::remove_tree(temporary));
+  if (!found) co_return std::move(found).error();
+  RILLE_CO_CHECK(std::move(moved));
+  Value::Array skipped;
+  for (const Error& fault : (*found)->skipped) skipped.push_back(fault.message + "; " + fault.hint);
+  co_return Value().set("step", (*found)->checkpoint.step).set("skipped", std::move(skipped));
+}
+
+// stored_fetch(stored, directory, above) -> { step, skipped }: the store's newest checkpoint is now in the directory;
+// nil if it is not newer than the step `above`
+Result<int> stored_fetch(lua_State* L) {
+  const StoredPtr stored = check_object<Stored>(L, 1, what).stored;
+  LuaHost& host = LuaHost::of(L);
+  RILLE_TRY(std::string root, host.grants().write(std::string(check_text(L, 2, "the directory")), Grants::Names::tree));
+  Room room;
+  if (const auto& disk = host.options().disk) room = [disk](std::int64_t bytes) { return disk->take(bytes); };
+  return await(L, fetch_newest(stored, std::move(root), check_integer(L, 3, "step"), std::move(room)), push_decoded);
+}
+
+}  // namespace
+
+int open_stored_checkpoints(lua_State* L) {
+  push_rille_core(L);
+  lua_getfield(L, -1, "loaded");
+  lua_getfield(L, -1, "rille.native");
+  define_class<Stored>(L, {.name = "StoredCheckpoints"});
+  define_class<Sending>(L, {.name = "CheckpointSending"});
+  set_functions(
+      L, {{"stored_open", bind<stored_open>}, {"stored_send", bind<stored_send>}, {"stored_poll", bind<stored_poll>}});
+  set_async(L, "stored_wait", bind<stored_wait>);
+  set_async(L, "stored_fetch", bind<stored_fetch>);
+  lua_settop(L, 1);
+  return 0;
+}
+
+}  // namespace rille::lua

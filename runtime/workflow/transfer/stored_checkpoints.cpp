@@ -1,0 +1,207 @@
+#include "runtime/workflow/transfer/stored_checkpoints.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <tuple>
+
+#include "runtime/core/base/id.hpp"
+#include "runtime/core/store/objects/url.hpp"
+#include "runtime/workflow/transfer/store_files.hpp"
+
+namespace rille::transfer {
+
+namespace {
+
+constexpr const char* latest_name = "latest.json";
+constexpr int publish_attempts_max = 20;  // each one lost to another writer
+
+std::tuple<std::int64_t, std::int64_t> order(const StoredCheckpoint& c) { return {c.generation, c.epoch}; }
+
+bool is_damage(const Error& e) { return e.kind == ErrorKind::integrity || objects::is_missing(e); }
+
+// The folder's mark: another writer or other contents give another one, and the same attempt again the same.
+std::string mark_of(const StoredCheckpoint& c, const std::string& writer) {
+  std::string all = fmt::format("{} {} {} {}", c.step, c.generation, c.epoch, writer);
+  for (const StoredFile& f : c.files) all += fmt::format("\n{} {}", f.name, f.sha256);
+  return sha256_hex(all).substr(0, 8);
+}
+
+}  // namespace
+
+Async<Latest> StoredCheckpoints::read(CancelToken token) {
+  std::string text;
+  const objects::Sink sink = [&text, this](std::string_view piece) -> Result<> {
+    if (static_cast<std::int64_t>(text.size() + piece.size()) > latest_bytes_max)
+      return make_error(ErrorKind::integrity,
+                        fmt::format("'{}' is larger than {} bytes", address(latest_name), latest_bytes_max),
+                        "it is not a list of checkpoints: use another address");
+    text += piece;
+    return success();
+  };
+  const objects::GetRequest all;
+  Result<objects::ObjectInfo> got = co_await store_->get(prefix_ + latest_name, all, sink, std::move(token));
+  Latest out;
+  if (got) {
+    RILLE_CO_TRY(out, read_latest(text, address(latest_name)));
+    out.version = got->version;
+  } else if (!objects::is_missing(got.error()) || got.error().code == "NoSuchBucket" ||
+             got.error().code == "ContainerNotFound") {
+    co_return std::move(got).error();
+  }
+  if (!base_) {
+    base_ = out.base;
+    if (!out.checkpoints.empty() && out.writer != writer_) base_ = out.checkpoints.front().generation;
+  }
+  co_return out;
+}
+
+bool StoredCheckpoints::made_by(const Latest& latest, std::int64_t generation) const {
+  return !latest.checkpoints.empty() && latest.writer == writer_ &&
+         latest.checkpoints.front().generation == base_.value_or(0) + generation;
+}
+
+Result<> StoredCheckpoints::may_follow(const Latest& before, std::int64_t generation) const {
+  if (before.checkpoints.empty()) return success();
+  const StoredCheckpoint& newest = before.checkpoints.front();
+  const std::tuple<std::int64_t, std::int64_t> mine(generation, epoch_);
+  if (before.writer == writer_ ? order(newest) <= mine : order(newest) < mine) return success();
+  return make_error(ErrorKind::state,
+                    fmt::format("cannot publish a checkpoint of generation {}, epoch {} at {}: step {} there is of "
+                                "generation {}, epoch {}",
+                                generation, epoch_, address(), newest.step, newest.generation, newest.epoch),
+                    "a newer machine or run has taken over this training: end this one, or give it another address");
+}
+
+Async<StoredCheckpoint> StoredCheckpoints::add(StoredCheckpoint made, StoreRetention rule, Send send,
+                                               CancelToken token) {
+  RILLE_CO_TRY(const Latest before, co_await read(token));
+  made.generation += *base_;
+  made.epoch = epoch_;
+  RILLE_CO_CHECK(may_follow(before, made.generation));
+  made.folder = stored_folder(made, mark_of(made, writer_));
+  for (const StoredFile& file : made.files) {  // the manifest is the last one
+    std::string to = key(made, file);
+    RILLE_CO_CHECK(co_await send(file, std::move(to), token));
+  }
+  RILLE_CO_TRY(Latest now, co_await publish(made, rule, token));
+  // What cannot be removed now is removed after a later checkpoint.
+  (void)co_await sweep(std::move(now), rule, std::move(token));
+  co_return made;
+}
+
+Async<Latest> StoredCheckpoints::publish(StoredCheckpoint made, StoreRetention rule, CancelToken token) {
+  const objects::Traits traits = store_->traits();
+  Error last;
+  for (int attempt = 0; attempt < publish_attempts_max; ++attempt) {
+    RILLE_CO_TRY(Latest now, co_await read(token));
+    // An attempt whose answer was lost has published it.
+    const bool done = !now.checkpoints.empty() && now.checkpoints.front().folder == made.folder;
+    if (done) co_return now;
+    if (attempt > 0 && !objects::is_refused(last)) co_return last;
+    RILLE_CO_CHECK(may_follow(now, made.generation));
+    objects::PutRequest request;
+    request.content_type = "application/json";
+    request.if_absent = now.version.empty() && traits.puts_if_absent;
+    if (traits.puts_if_match) request.if_match = now.version;
+    std::erase_if(now.checkpoints, [&](const StoredCheckpoint& c) { return c.folder == made.folder; });
+    now.checkpoints.insert(now.checkpoints.begin(), made);
+    retain(now.checkpoints, rule);
+    now.writer = writer_;
+    now.base = *base_;
+    objects::Body body;
+    body.text = now.to_json();
+    Result<std::string> put = co_await store_->put(prefix_ + latest_name, std::move(body), request, token);
+    if (put) {
+      now.version = std::move(*put);
+      co_return now;
+    }
+    if (token.cancelled()) co_return std::move(put).error();
+    last = put.error();
+  }
+  co_return last;
+}
+
+// Removes the folders of this and older writers that latest.json does not name.
+Async<> StoredCheckpoints::sweep(Latest now, StoreRetention rule, CancelToken token) {
+  std::set<std::string> named;
+  for (const StoredCheckpoint& c : now.checkpoints) named.insert(c.folder);
+  const auto mine = order(now.checkpoints.front());
+  std::vector<std::string> unnamed, keys;
+  objects::ListRequest request;
+  request.prefix = prefix_ + "step-";
+  request.delimiter = "/";
+  const std::function<Result<>(const objects::ListPage&)> folders = [&](const objects::ListPage& page) -> Result<> {
+    for (const std::string& folder : page.prefixes) {
+      Result<StoredCheckpoint> one = parse_stored_folder(folder.substr(std::min(prefix_.size(), folder.size())));
+      const bool kept =
+          !one || named.count(one->folder) || order(*one) > mine || (rule.every > 0 && one->step % rule.every == 0);
+      if (!kept && unnamed.size() < stored_checkpoints_max) unnamed.push_back(folder);
+    }
+    return success();
+  };
+  RILLE_CO_CHECK(co_await objects::list_all(*store_, request, folders, token));
+  const std::function<Result<>(const objects::ListPage&)> files = [&](const objects::ListPage& page) -> Result<> {
+    for (const objects::ObjectInfo& info : page.objects) keys.push_back(info.key);
+    return success();
+  };
+  for (const std::string& folder : unnamed) {
+    objects::ListRequest below;
+    below.prefix = folder;
+    RILLE_CO_CHECK(co_await objects::list_all(*store_, below, files, token));
+  }
+  for (const std::string& one : keys) RILLE_CO_CHECK(co_await store_->remove(one, token));
+  co_return success();
+}
+
+Async<> StoredCheckpoints::take_all(StoredCheckpoint from, Take take, CancelToken token) {
+  for (const StoredFile& file : from.files) {
+    Result<objects::ObjectInfo> info = co_await store_->head(key(from, file), token);
+    if (!info) co_return std::move(info).error();
+    if (info->size_bytes != file.size_bytes)
+      co_return make_error(ErrorKind::integrity, fmt::format("'{}' has {} bytes where latest.json says {}", file.name,
+                                                             info->size_bytes, file.size_bytes));
+    RILLE_CO_CHECK(co_await take(from, file, info->version, token));
+  }
+  co_return success();
+}
+
+Async<std::optional<StoredCheckpoints::Found>> StoredCheckpoints::newest(Latest latest, Take take, CancelToken token) {
+  if (latest.checkpoints.empty()) co_return std::optional<Found>();
+  Found out;
+  for (StoredCheckpoint& one : latest.checkpoints) {
+    Result<> taken = co_await take_all(one, take, token);
+    if (taken) {
+      for (Error& fault : out.skipped)
+        fault.hint =
+            fmt::format("the last good checkpoint before this one is step {}: {}", one.step, address(one.folder));
+      out.checkpoint = std::move(one);
+      co_return std::optional<Found>(std::move(out));
+    }
+    if (!is_damage(taken.error())) co_return std::move(taken).error();
+    Error fault = make_error(ErrorKind::integrity,
+                             fmt::format("checkpoint {} is damaged: {}", address(one.folder), taken.error().message));
+    out.skipped.push_back(std::move(fault));
+  }
+  Error none = make_error(
+      ErrorKind::integrity, fmt::format("there is no good checkpoint at {}", address()),
+      fmt::format("restore a version of its objects from before; or delete {} to begin anew", address(latest_name)));
+  none.cause = std::make_shared<const Error>(std::move(out.skipped.front()));
+  co_return none;
+}
+
+Result<std::shared_ptr<StoredCheckpoints>> open_stored_checkpoints(
+    const std::string& address, const std::string& name, Loop& loop,
+    std::function<Result<>(const std::string& host, const std::string& port)> may_connect, std::string writer,
+    std::int64_t epoch) {
+  RILLE_TRY(const objects::ObjectUrl url, objects::parse_object_url(address));
+  std::string prefix = url.key;
+  if (!prefix.empty() && !prefix.ends_with('/')) prefix += '/';
+  prefix += name + "/";
+  RILLE_CHECK(objects::check_key(prefix + std::string(400, 'x')));  // a checkpoint's files are below
+  RILLE_TRY(std::unique_ptr<objects::ObjectStore> store, open_users_store(url, loop, std::move(may_connect)));
+  return std::make_shared<StoredCheckpoints>(std::move(store), loop, std::move(prefix), std::move(writer), epoch);
+}
+
+}  // namespace rille::transfer

@@ -1,0 +1,86 @@
+#!/usr/bin/env python3
+"""rille.train sends its checkpoints to a store, and goes on from there in a folder that has none. The store is a fake
+of S3 that verifies every signature. usage: stored_checkpoints_test.py RILLE"""
+import json, os, re, shutil, subprocess, sys, tempfile
+
+from tap import check, finish
+
+contract = os.path.abspath(os.path.dirname(__file__) + "/../contract")
+sys.path[:0] = [contract + "/stores", contract + "/fakes"]
+import fake_store  # noqa: E402
+
+rille = os.path.abspath(sys.argv[1])
+root = tempfile.mkdtemp(prefix="rille-stored-")
+bucket = fake_store.S3()
+env = dict(os.environ, XDG_CONFIG_HOME=root + "/config", NO_COLOR="1", RILLE_THREADS="1", RILLE_DEVICE="cpu",
+           AWS_REGION=bucket.region, AWS_ENDPOINT_URL_S3=bucket.endpoint, **bucket.environment())
+
+SCRIPT = """
+local rille = require "rille"
+local args = rille.args { steps = 6, dir = "", store = "s3://bucket/runs/" }
+local dev = rille.device()
+local model = rille.nn.linear(3, 1, { seed = 1 })
+local opt = rille.optim.adamw(model:parameters(), { lr = 1e-2 })
+local data = { at = 0, next = function(self) self.at = self.at + 1 return dev:full { 4, 3, value = self.at / 10 } end,
+  state = function(self) return { at = self.at } end, load_state = function(self, s) self.at = s.at end }
+local done = rille.train { data = data, steps = args.steps, log_every = 1, workload = "tiny", update = function(x)
+  local loss = ((model(x) - 1) ^ 2):mean()
+  loss:backward()
+  opt:step()
+  return loss
+end, checkpoint = { every = 2, keep = 2, state = { model, opt, data }, directory = args.dir, store = args.store } }
+print(("loss %.9f"):format(done.loss))
+"""
+open(root + "/train.lua", "w").write(SCRIPT)
+
+
+def train(home, steps, folder, store="s3://bucket/runs/", limits=()):
+    out = subprocess.run([rille, "run", *limits, root + "/train.lua", f"--steps={steps}", f"--dir={root}/{folder}",
+                          f"--store={store}"], capture_output=True, text=True, timeout=200,
+                         env=dict(env, RILLE_HOME=f"{root}/{home}"))
+    return out.returncode, out.stdout + out.stderr
+
+
+def latest():
+    return json.loads(bucket.objects["runs/tiny/latest.json"].data)
+
+
+def loss(text):
+    return [line for line in text.splitlines() if line.startswith("loss ")]
+
+
+code, text = train("h1", 6, "a")
+check("a training with a store ends", code == 0, text)
+names = [c["step"] for c in latest()["checkpoints"]]
+check("its newest checkpoints are in the store", names == [6, 4], names)
+there = {c["folder"] + f["name"]: f["size_bytes"] for c in latest()["checkpoints"] for f in c["files"]}
+stored = {k[len("runs/tiny/"):]: len(o.data) for k, o in bucket.objects.items() if not k.endswith("latest.json")}
+check("whole, and nothing else", there == stored, (there, stored))
+
+code, text = train("h2", 10, "b")
+check("another folder goes on from the store", code == 0 and "step     7" in text and "step     6" not in text, text)
+code, undisturbed = train("h3", 10, "c", store="s3://bucket/undisturbed/")
+check("with the losses of an undisturbed training", code == 0 and loss(text) == loss(undisturbed) != [],
+      (text, undisturbed))
+
+newest, before = latest()["checkpoints"]
+key = "runs/tiny/" + newest["folder"] + newest["files"][0]["name"]
+bucket.objects[key].data = b"x" + bucket.objects[key].data[1:]
+code, text = train("h4", 10, "d")
+check("a damaged checkpoint is passed over for the one before", code == 0 and "checkpoint skipped" in text
+      and f"before this one is step {before['step']}: s3://bucket/runs/tiny/" in text and "step     9" in text, text)
+
+data = bucket.objects["runs/tiny/latest.json"].data
+bucket.objects["runs/tiny/latest.json"].data = re.sub(rb'("step": *)10', rb"\g<1>11", data, count=1)
+check("the test edits latest.json", bucket.objects["runs/tiny/latest.json"].data != data, data)
+code, text = train("h5", 12, "e")
+check("an edited latest.json is an integrity error", code != 0 and "integrity" in text and "latest.json" in text, text)
+bucket.objects["runs/tiny/latest.json"].data = data
+
+allowed = ["--grant", f"read={root}", "--grant", f"write={root}"]
+code, text = train("h6", 12, "f", limits=allowed)
+check("it needs the grants of a store", code != 0 and "denied" in text, text)
+
+bucket.close()
+shutil.rmtree(root)
+finish()

@@ -1,0 +1,254 @@
+#include "runtime/workflow/transfer/stored_checkpoints.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "runtime/core/base/id.hpp"
+#include "runtime/core/base/value.hpp"
+#include "runtime/core/store/file.hpp"
+#include "tests/unit/store/s3_server.hpp"
+#include "tests/unit/store/temp_dir.hpp"
+
+using namespace rille;
+using namespace rille::transfer;
+
+namespace {
+
+using Fault = S3Server::Fault;
+
+struct Bucket {
+  S3Server s3;
+  std::unique_ptr<Loop> loop = Loop::create().value();
+  Value settings;
+
+  std::shared_ptr<StoredCheckpoints> writer(const std::string& name, std::int64_t epoch = 1) {
+    objects::StoreSetup setup{*loop, settings, nullptr};
+    setup.wait_ms = 1;
+    const auto url = objects::parse_object_url(s3.address("")).value();
+    return std::make_shared<StoredCheckpoints>(objects::open_store(url, setup).value(), *loop, "run/train/", name,
+                                               epoch);
+  }
+  static std::string bytes_of(const std::string& name, std::int64_t step) {
+    return name + " of step " + std::to_string(step);
+  }
+  static StoredCheckpoint checkpoint(std::int64_t step, std::int64_t generation = 1) {
+    StoredCheckpoint out;
+    out.step = step;
+    out.generation = generation;
+    out.directory = "checkpoints/step";
+    for (const char* name : {"model.safetensors", "opt.safetensors", manifest_name}) {
+      const std::string bytes = bytes_of(name, step);
+      out.files.push_back({name, static_cast<std::int64_t>(bytes.size()), sha256_hex(bytes)});
+    }
+    return out;
+  }
+  Result<StoredCheckpoint> add(StoredCheckpoints& to, std::int64_t step, std::int64_t generation = 1,
+                               StoreRetention rule = {}) {
+    const StoredCheckpoints::Send send = [&to, step](StoredFile file, std::string key, CancelToken token) -> Async<> {
+      objects::Body body;
+      body.text = bytes_of(file.name, step);
+      const objects::PutRequest request;
+      RILLE_CO_CHECK(co_await to.store().put(std::move(key), std::move(body), request, std::move(token)));
+      co_return success();
+    };
+    return run_blocking(*loop, to.add(checkpoint(step, generation), rule, send, CancelToken()));
+  }
+  Result<Latest> latest() {
+    const auto reader = writer("reader");
+    return run_blocking(*loop, reader->read(CancelToken()));
+  }
+  std::vector<std::int64_t> steps() {
+    std::vector<std::int64_t> out;
+    const Latest now = latest().value();
+    for (const StoredCheckpoint& c : now.checkpoints) out.push_back(c.step);
+    return out;
+  }
+  // Whether every file that latest.json names is there, with its bytes.
+  bool whole() {
+    const Latest now = latest().value();
+    for (const StoredCheckpoint& c : now.checkpoints)
+      for (const StoredFile& f : c.files) {
+        const auto found = s3.objects.find("run/train/" + c.folder + f.name);
+        if (found == s3.objects.end() || sha256_hex(found->second) != f.sha256) return false;
+      }
+    return true;
+  }
+  Result<std::optional<StoredCheckpoints::Found>> fetch(StoredCheckpoints& from, const std::string& folder) {
+    const StoredCheckpoints::Take take = [&](StoredCheckpoint c, StoredFile file, std::string, CancelToken token) {
+      const std::string to = folder + "/" + c.folder;
+      return take_file(from, std::move(c), std::move(file), to, nullptr, std::move(token));
+    };
+    RILLE_TRY(Latest now, run_blocking(*loop, from.read(CancelToken())));
+    return run_blocking(*loop, from.newest(std::move(now), take, CancelToken()));
+  }
+};
+
+}  // namespace
+
+TEST_CASE_METHOD(Bucket, "a checkpoint in a store: the files, then its manifest, then latest.json") {
+  std::vector<std::string> written;
+  s3.fault = [&](const S3Server::Asked& asked) {
+    if (asked.method == "PUT") written.push_back(asked.key.substr(asked.key.rfind('/') + 1));
+    return Fault::none;
+  };
+  const auto a = writer("a");
+  const StoredCheckpoint made = add(*a, 50).value();
+  CHECK(written == std::vector<std::string>{"model.safetensors", "opt.safetensors", "manifest.json", "latest.json"});
+  CHECK(made.folder.starts_with("step-00000050-g1-e1-"));
+  TempDir dir;
+  const auto found = fetch(*a, dir.file("")).value();
+  REQUIRE(found);
+  CHECK(found->checkpoint.step == 50);
+  CHECK(found->skipped.empty());
+  CHECK(store::read_file(dir.file(made.folder + "opt.safetensors")).value() == bytes_of("opt.safetensors", 50));
+  CHECK(a->made_by(latest().value(), 1));
+  CHECK_FALSE(a->made_by(latest().value(), 2));
+}
+
+TEST_CASE_METHOD(Bucket, "the newest checkpoints are kept, and those of every so many steps for ever") {
+  const auto a = writer("a");
+  StoreRetention rule;
+  rule.newest = 2;
+  rule.every = 20;
+  for (std::int64_t step = 10; step <= 60; step += 10) REQUIRE(add(*a, step, 1, rule).ok());
+  CHECK(steps() == std::vector<std::int64_t>{60, 50, 40, 20});
+  CHECK(whole());
+  CHECK(s3.objects.size() == 4 * 3 + 1);
+}
+
+TEST_CASE_METHOD(Bucket, "an older machine, process or run never replaces the latest checkpoint") {
+  const auto first = writer("a"), again = writer("a", 2), other = writer("b");
+  REQUIRE(add(*first, 10).ok());
+  REQUIRE(add(*first, 20, 2).ok());
+  CHECK(add(*first, 30, 1).error().kind == ErrorKind::state);  // of the machine before
+  REQUIRE(add(*again, 30, 2).ok());
+  CHECK(add(*first, 40, 2).error().kind == ErrorKind::state);  // of the process before
+  REQUIRE(add(*other, 35, 1).ok());                            // a run that began later
+  const Error late = add(*again, 50, 2).error();
+  CHECK(late.kind == ErrorKind::state);
+  CHECK(late.message.find("generation 3") != std::string::npos);
+  CHECK(steps() == std::vector<std::int64_t>{35, 30, 20});
+  CHECK(whole());
+  CHECK(s3.objects.size() == 3 * 3 + 1);
+}
+
+TEST_CASE_METHOD(Bucket, "of two writers at the same time the newer one wins, whoever comes first") {
+  for (const bool other_is_newer : {false, true}) {
+    INFO(other_is_newer);
+    s3.objects.clear();
+    s3.fault = nullptr;
+    Latest theirs;
+    theirs.writer = "other";
+    StoredCheckpoint made = checkpoint(70);
+    made.generation = other_is_newer ? 9 : 0;
+    made.folder = stored_folder(made, "00000000");
+    theirs.checkpoints = {made};
+    const auto a = writer("a");
+    bool raced = false;
+    s3.fault = [&](const S3Server::Asked& asked) {
+      if (asked.method == "PUT" && asked.key.ends_with("latest.json") && !std::exchange(raced, true)) {
+        for (const StoredFile& f : made.files) s3.objects["run/train/" + made.folder + f.name] = bytes_of(f.name, 70);
+        s3.objects["run/train/latest.json"] = theirs.to_json();
+      }
+      return Fault::none;
+    };
+    const auto added = add(*a, 80);
+    CHECK(raced);
+    if (other_is_newer) CHECK(added.error().kind == ErrorKind::state);
+    else REQUIRE(added.ok());
+    CHECK(steps() == (other_is_newer ? std::vector<std::int64_t>{70} : std::vector<std::int64_t>{80, 70}));
+    CHECK(whole());
+  }
+}
+
+TEST_CASE_METHOD(Bucket, "a conditional put whose answer is lost has published the checkpoint") {
+  for (const int times : {1, 1000}) {  // 1000: no answer comes at all
+    INFO(times);
+    s3.objects.clear();
+    s3.fault = nullptr;
+    const auto a = writer("a");
+    REQUIRE(add(*a, 10).ok());
+    int lost = 0;
+    s3.fault = [&](const S3Server::Asked& asked) {
+      const bool publishes = asked.method == "PUT" && asked.key.ends_with("latest.json");
+      return publishes && lost++ < times ? Fault::lost : Fault::none;
+    };
+    REQUIRE(add(*a, 20).ok());
+    CHECK(lost > 0);
+    CHECK(steps() == std::vector<std::int64_t>{20, 10});
+    CHECK(whole());
+  }
+}
+
+TEST_CASE_METHOD(Bucket, "whatever request an upload ends at, latest.json names whole checkpoints") {
+  bool ended = true;
+  for (int last = 0; ended && last < 40; ++last) {
+    INFO(last);
+    s3.objects.clear();
+    s3.fault = nullptr;
+    const auto first = writer("a");
+    for (std::int64_t step : {10, 20, 30}) REQUIRE(add(*first, step).ok());
+    int asked = 0;
+    s3.fault = [&](const S3Server::Asked&) { return asked++ < last ? Fault::none : Fault::denied; };
+    ended = !add(*first, 40).ok() || asked > last;  // what fails after latest.json is written changes no result
+    s3.fault = nullptr;
+    REQUIRE(whole());
+    const std::int64_t newest = steps().front();
+    CHECK((newest == 30 || newest == 40));
+    const auto second = writer("a", 2);
+    REQUIRE(add(*second, 50).ok());
+    CHECK(whole());
+    CHECK(steps().size() == 3);
+    CHECK(s3.objects.size() == 3 * 3 + 1);  // nothing is left of the upload that ended
+  }
+  CHECK_FALSE(ended);
+}
+
+TEST_CASE_METHOD(Bucket, "a damaged checkpoint is passed over for the good one before it") {
+  const auto a = writer("a");
+  std::vector<StoredCheckpoint> made;
+  for (std::int64_t step : {10, 20, 30}) made.push_back(add(*a, step).value());
+  s3.objects["run/train/" + made[2].folder + "model.safetensors"][0] = 'X';
+  s3.objects.erase("run/train/" + made[1].folder + "opt.safetensors");
+  TempDir dir;
+  const auto found = fetch(*a, dir.file("")).value();
+  REQUIRE(found);
+  CHECK(found->checkpoint.step == 10);
+  REQUIRE(found->skipped.size() == 2);
+  CHECK(found->skipped[0].kind == ErrorKind::integrity);
+  CHECK(found->skipped[0].message.find("SHA-256") != std::string::npos);
+  CHECK(found->skipped[0].hint.find("step 10: s3://bucket/run/train/step-00000010") != std::string::npos);
+  s3.objects["run/train/" + made[0].folder + "manifest.json"] += "x";
+  const Error none = fetch(*a, dir.file("")).error();
+  CHECK(none.kind == ErrorKind::integrity);
+  REQUIRE(none.cause);
+  CHECK(none.cause->message.find(made[2].folder) != std::string::npos);
+}
+
+TEST_CASE_METHOD(Bucket, "a latest.json that is damaged, foreign or hostile is an error, and is not replaced") {
+  const auto a = writer("a");
+  REQUIRE(add(*a, 10).ok());
+  const std::string good = s3.objects["run/train/latest.json"];
+  std::vector<std::string> bad = {"", "{}", "[1]", good.substr(0, good.size() / 2)};
+  std::string edited = good;
+  edited.replace(edited.find("step-00000010"), 13, "step-00000011");
+  bad.push_back(edited);
+  const auto hostile = [&](const std::function<void(StoredCheckpoint&)>& change) {
+    Latest now = read_latest(good, "x").value();
+    change(now.checkpoints.front());
+    bad.push_back(now.to_json());
+  };
+  hostile([](StoredCheckpoint& c) { c.folder = "../../etc/"; });
+  hostile([](StoredCheckpoint& c) { c.files[0].name = "../x"; });
+  hostile([](StoredCheckpoint& c) { c.files[0].name = c.files[1].name; });
+  hostile([](StoredCheckpoint& c) { c.files[0].sha256 = "no"; });
+  hostile([](StoredCheckpoint& c) { c.files[0].size_bytes = -1; });
+  hostile([](StoredCheckpoint& c) { c.files.pop_back(); });
+  hostile([](StoredCheckpoint& c) { c.step = 11; });
+  for (const std::string& text : bad) {
+    INFO(text);
+    s3.objects["run/train/latest.json"] = text;
+    CHECK(add(*a, 20).error().kind == ErrorKind::integrity);
+    CHECK(s3.objects["run/train/latest.json"] == text);
+  }
+  CHECK(read_latest(good, "x").value().to_json() == good);
+}
