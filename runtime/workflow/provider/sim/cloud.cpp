@@ -216,7 +216,8 @@ Result<Machine> Cloud::create_volume(const CreateRequest& request, std::int64_t 
   ++counts.created;
   boxes_.push_back(std::move(box));
   Machine made = view(boxes_.back());
-  made.tag = request.tag;
+  made.tag = request.tag;  // as of a machine, without visibility lag
+  made.state = MachineState::pending;
   return made;
 }
 
