@@ -69,7 +69,7 @@ assert(vol.state == "ready" and vol.attached_to == nil)
     check("nor to end with a scope", code == 1 and "keep = true" in err, err)
 
     code, out, err = run(DATA + RENT + 'local ok, e = pcall(vol.delete, vol)\nprint(ok, e.code)')
-    check("it is not deleted while a machine has it", out == "false\tvolume_in_use\n", (out, err))
+    check("it is not deleted while a machine has it", out.startswith("false\tvolume_in_use\n"), (out, err))
     with open(root + "/waits.lua", "w") as script:
         script.write('local rille = require "rille"\n' + DATA + RENT +
                      'print("there")\nrille.signal("go", { timeout = "10m" })')
@@ -126,7 +126,7 @@ print(rille.step("there", function() return rille.home end))""")
     check("cost shows it still", "data" in command("cost")[1])
     check("nothing is rented", "nothing is rented" in command("leases")[1])
     code, out, err = run(DATA + "print(vol.state)\nvol:delete()\nvol:delete()\nprint(vol.state)")
-    check("a script makes it anew, and deletes it twice", out == "ready\ndeleted\n", (out, err))
+    check("a script makes it anew, and deletes it twice", out.startswith("ready\ndeleted\n"), (out, err))
 finally:
     shutil.rmtree(root, ignore_errors=True)
 finish()
