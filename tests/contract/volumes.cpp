@@ -142,6 +142,7 @@ TEST_CASE_METHOD(Disks, "volumes: a machine whose volume was deleted will not st
   const auto shown = wait(provider->describe(box.id, {}));
   REQUIRE(shown);
   CHECK(shown->state == MachineState::pending);
+  INFO(shown->details.to_json());
   CHECK(shown->details.boolean("hopeless"));
   REQUIRE(wait(provider->terminate(box.id, {})));
 }

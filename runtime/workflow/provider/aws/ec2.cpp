@@ -91,8 +91,9 @@ Instance read_instance(const Value& v) {
   out.private_address = v.text("privateIpAddress");
   out.reason = v["stateReason"].text("code");
   out.spot = v.text("instanceLifecycle") == "spot";
-  for (std::string_view rest = tag_in(v["tagSet"], volumes_key), word; !rest.empty();) {
-    word = rest.substr(0, rest.find(' '));
+  const std::string told = tag_in(v["tagSet"], volumes_key);
+  for (std::string_view rest = told; !rest.empty();) {
+    const std::string_view word = rest.substr(0, rest.find(' '));
     out.volumes.emplace_back(word);
     rest.remove_prefix(std::min(rest.size(), word.size() + 1));
   }
