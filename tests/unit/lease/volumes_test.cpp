@@ -1,6 +1,6 @@
 #include "runtime/workflow/lease/volumes.hpp"
 
-#include "catch2/catch.hpp"
+#include <catch2/catch.hpp>
 
 using namespace rille;
 using lease::VolumeTerms;
