@@ -5,6 +5,7 @@
 
 #include "bindings/c/internal.hpp"
 #include "runtime/workflow/engine/remove.hpp"
+#include "runtime/workflow/lease/volumes.hpp"
 
 namespace rille::capi {
 
@@ -94,7 +95,8 @@ rille_error* rille_release(rille_runtime* rt, const char* id, rille_done_functio
     for (const lease::Lease& l : leases) {
       bool meant = !id || l.id == id || l.run == id;
       known = known || meant;
-      if (meant && l.billable()) ids.push_back(l.id);
+      const bool stays = lease::is_kept(l) && (!id || l.id != id);  // a kept volume is deleted by its own id only
+      if (meant && l.billable() && !stays) ids.push_back(l.id);
     }
     if (!known)
       return make_error(ErrorKind::invalid,

@@ -238,8 +238,9 @@ RILLE_API rille_error *rille_signal(rille_runtime *runtime, const char *run_id, 
 
 /* The leases as a JSON array of objects. all: 1 includes released leases. owned: rille_free. */
 RILLE_API rille_error *rille_leases(rille_runtime *runtime, int all, char **json);
-/* Releases the lease, or all leases of the run, with this id; NULL: all leases of this home. Calls done (may be NULL)
-   when the providers confirm that the machines are gone, or with the first error. Error invalid: the id is unknown. */
+/* Releases the lease, or all leases of the run, with this id; NULL: all leases of this home. A kept volume is deleted
+   by its own id only. Calls done (may be NULL) when the providers confirm that the machines are gone, or with the
+   first error. Error invalid: the id is unknown. */
 RILLE_API rille_error *rille_release(rille_runtime *runtime, const char *lease_or_run_id, rille_done_function done,
                                      void *payload);
 

@@ -7,6 +7,7 @@
 #include "bindings/cli/command.hpp"
 #include "bindings/cli/fit.hpp"
 #include "runtime/core/base/time.hpp"
+#include "runtime/workflow/lease/volumes.hpp"
 #include "runtime/workflow/provider/left_over.hpp"
 
 namespace rille::cli {
@@ -29,19 +30,28 @@ lease::Price shown_price(const App& app, const lease::Survey::Shown& s) {
   return {s.machine.price_micros_per_hour, p ? (*p)->traits().currency : "USD"};
 }
 
+// A kept volume: no ttl ends it.
+bool is_kept_volume(const lease::Lease& l) { return lease::is_kept(l) && l.detached; }
+
 // A detached lease whose dead man's switch fires more than a minute later than the detached lease ends.
 bool is_armed_late(const lease::Lease& l) {
   constexpr std::int64_t close_us = 60'000'000;
-  return l.detached && l.billable() && l.request.expires_wall_us > l.expires_us + close_us;
+  return l.detached && l.billable() && !lease::is_volume(l) && l.request.expires_wall_us > l.expires_us + close_us;
 }
 
 std::string ended_by(const App& app, const lease::Lease& l) {
+  if (lease::is_volume(l)) return "nobody";
   const std::string who = ended_by(app, l.provider);
   return is_armed_late(l) && (who == "provider" || who == "guest") ? "watch" : who;
 }
 
 std::string in_time(std::int64_t at_us, std::int64_t now_us) {
   return at_us > now_us ? format_duration_ms((at_us - now_us) / 1000) : "expired";
+}
+
+std::string end_of(const lease::Lease& l, std::int64_t ends_us, std::int64_t now_us) {
+  if (is_kept_volume(l)) return "kept";
+  return lease::is_volume(l) ? "with its scope" : in_time(ends_us, now_us);
 }
 
 // A machine, or a disk without its machine, that belongs to no lease of this RILLE_HOME and is not terminating.
@@ -167,11 +177,11 @@ Exit LeasesCommand::run(App& app) {
     Result<std::int64_t> ends = app.engine->leases().reaper().ends_us(l);
     const bool announced = l.state == "live" && l.taken_us > now, over = l.state == "released";
     rows.push_back({l.id, l.name,
-                    announced                    ? "preempting"
-                    : l.billable() && l.detached ? "detached"
-                                                 : l.state,
+                    announced                                          ? "preempting"
+                    : l.billable() && l.detached && !is_kept_volume(l) ? "detached"
+                                                                       : l.state,
                     l.provider, l.machine_id, l.price().shown(), lease::to_string(l.costs(now)),
-                    over ? "" : in_time(ends ? *ends : l.expires_us, now), over ? "" : ended_by(app, l), l.run});
+                    over ? "" : end_of(l, ends ? *ends : l.expires_us, now), over ? "" : ended_by(app, l), l.run});
   }
   std::string late;
   for (const auto& l : *leases)

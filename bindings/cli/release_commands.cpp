@@ -6,6 +6,7 @@
 #include "runtime/core/base/did_you_mean.hpp"
 #include "runtime/core/base/run_state.hpp"
 #include "runtime/core/base/time.hpp"
+#include "runtime/workflow/lease/volumes.hpp"
 
 namespace rille::cli {
 
@@ -28,8 +29,14 @@ namespace {
 
 // Finds the leases that `what` means: a lease id, a run, or a name that only one lease has.
 Result<std::vector<std::string>> leases_named(const App& app, const std::string& what) {
-  RILLE_TRY(const std::vector<lease::Lease> leases, app.engine->leases().all(false));
+  RILLE_TRY(std::vector<lease::Lease> leases, app.engine->leases().all(false));
   std::vector<std::string> ids, known;
+  for (const auto& l : leases) {
+    if (lease::is_kept(l) && (l.id == what || l.name == what))
+      return make_error(ErrorKind::invalid, fmt::format("'{}' is a volume, which is kept until it is deleted", l.name),
+                        "delete it with its data: rille volume rm " + l.name);
+  }
+  std::erase_if(leases, lease::is_kept);
   for (const auto& l : leases) {
     known.push_back(l.id);
     if (l.id == what || l.run == what) ids.push_back(l.id);

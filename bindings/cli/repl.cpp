@@ -16,6 +16,7 @@
 #include "bindings/host/object.hpp"
 #include "bindings/host/open.hpp"
 #include "bindings/host/stdlib_table.hpp"
+#include "runtime/workflow/lease/volumes.hpp"
 
 namespace rille::cli {
 
@@ -262,7 +263,7 @@ bool may_leave(Repl& r, Editor* editor) {
   int live = 0;
   if (leases)
     for (const auto& l : *leases)
-      if (l.billable()) {
+      if (l.billable() && !lease::is_kept(l)) {
         const lease::Price price = l.price();
         ++live;
         if (price.micros < 0) unknown = true;
@@ -283,7 +284,7 @@ void show_rented(Repl& r) {
   auto leases = r.app.engine->leases().of_run(r.run->id());
   if (!leases) return;
   for (const auto& l : *leases)
-    if (l.billable())
+    if (l.billable() && !lease::is_volume(l))
       r.app.terminal.out(fmt::format("still rented: {}, at {} per hour; get it back with box = rille.rent(\"{}\")\n",
                                      l.name, l.price().shown(), l.name));
 }

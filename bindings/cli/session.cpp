@@ -39,7 +39,10 @@ void show_event(App& app, const Value& e) {
   if (app.json) return;
   std::string what = e.text("event");
   Terminal& t = app.terminal;
-  if (what == "live")
+  if (const bool volume = !e["volume"].is_null(); volume && (what == "live" || what == "released"))
+    t.note(what == "live" ? fmt::format("made the volume {} at {}", e.text("name"), event_price(e))
+                          : fmt::format("deleted the volume {}", e.text("name")));
+  else if (what == "live")
     t.note(fmt::format("rented {} from {} at {}", e.text("name"), e.text("provider"), event_price(e)));
   else if (what == "refused")
     t.note(fmt::format("{}: {} does not give {}: {}", e.text("name"), e.text("provider"), e.text("offer"),

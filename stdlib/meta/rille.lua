@@ -118,6 +118,8 @@ function rille.rent(name, options) end
 ---@field on_loss? string "replace" continues with another machine when this one is lost, "fail" raises an error
 ---@field cluster? string a name: machines of the run with the same name reach each other at all ports, if Rille creates
 ---the network rules; `rille.cluster` sets it for its members
+---@field volumes? table volumes by folder, as in { data = vol }: each is at that path in the instance's work folder.
+---The rent looks only where they are
 ---@field gpu_check? boolean false accepts a machine that lacks the GPUs it was rented with, with a warning
 ---@field cuda? boolean false rents a GPU that this build of Rille cannot use, for programs of your own (`box:exec`)
 ---@field unguarded? boolean true accepts machines that do not end themselves when the runner is lost for ever
@@ -142,6 +144,33 @@ function rille.rent(name, options) end
 --- local box, err = rille.try_rent("big", { gpu = "H100:8" })
 --- if not box then print("no capacity: " .. err.message) end
 function rille.try_rent(name, options) end
+
+--- Returns the volume of that name, a disk that outlives machines and runs, or makes it.
+---
+--- The name is the volume's identity in the whole home. It costs until it is deleted: by `vol:delete()`, by `rille
+--- volume rm NAME`, or with `keep = false` by the end of its scope.
+---@param name string its name
+---@param options? rille.VolumeOptions what to make; of a volume that exists, what it must be
+---@return Volume vol for the option `volumes` of `rille.rent`
+---@mark durable
+---@async
+---@nodiscard
+---@error invalid an unknown option or a bad value; a provider that has no volumes
+---@error state the volume exists and differs (`volume_differs`), or is being made or deleted (`volume_busy`)
+---@error budget the budget has no room for a month of it
+---@error capacity the provider has no such volume there
+---@error denied without a grant of the provider; this machine also needs `process`
+---@example
+--- local vol = rille.volume("corpus", { size = "500GB", provider = "aws", region = "us-east-1" })
+--- local box = rille.rent("trainer", { gpu = "A100", volumes = { data = vol } })
+function rille.volume(name, options) end
+
+---@class rille.VolumeOptions
+---@field size? string as in "500GB"; a volume that exists does not need it
+---@field kind? string the provider's kind of disk; its first one by default
+---@field provider? string whose disk; the home's only provider that has volumes by default
+---@field region? string where; machines can use it only there
+---@field keep? boolean false deletes it at the end of the scope that made it; true by default
 
 --- Lists what can be rented, best first.
 ---

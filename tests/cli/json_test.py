@@ -47,7 +47,7 @@ return { answer = v }
     check("the list of commands is known", set(commands) == set(
         "cancel suspend "
         "run resume fork ps invalidate show logs leases release gc watch schedule cost budget audit offers signal "
-        "quotas simulate plan doctor top repl agent rm cp data completion".split()), commands)
+        "quotas simulate plan doctor top repl agent rm cp data completion volume".split()), commands)
 
     test("run", "ends.lua", has="result", bare=True)
     done = json.loads(command("--json", "ps")[1])[0]["id"]
@@ -75,6 +75,8 @@ return { answer = v }
     test("show", run, has="entries")
     test("logs", run)
     test("leases", has="id")
+    test("volume", "ls")
+    test("volume", "rm", "nothing", code=1, has="error")
     test("cost")
     test("cost", run)
     test("budget", "set", "--month", "50", has="scope")

@@ -43,6 +43,7 @@ BOX = 'local box = rille.rent("box", { gpu = "cpu", provider = "local" })'
 GANG = 'local gang = rille.cluster("gang", { gpu = "cpu", provider = "local" })'
 FIBER = 'local fiber = rille.spawn("child", function() return 7 end)'
 STORE = 'local store = rille.store "s3://bucket" store:put("a", "text")'
+DISK = 'local vol = rille.volume("x", { size = "1GB", provider = "local" })'
 CTX = 'rille.step("s", {{ effect = "tx", db = "{root}/x.db" }}, function(_, c) math.kept = c end)'
 CALLS = {
     "rille.step": ("", 'rille.step("x", function() return os.tmpname() end)'),
@@ -61,6 +62,9 @@ CALLS = {
     "rille.run": ("", 'rille.run("{root}/child.lua")'),
     "rille.now": ("", "rille.now()"),
     "rille.budget": ("", "rille.budget { limit = 5 }"),
+    "rille.volume": ("", 'rille.volume("x", { size = "1GB", provider = "local" }).id'),
+    "Volume:delete": (DISK, "vol:delete()"),
+    "Volume:describe": (DISK, "vol:describe().id"),
     "rille.store": ("", 'tostring(rille.store "s3://bucket")'),
     "Store:put": ('local store = rille.store "s3://bucket"', 'store:put("a", "text").version'),
     "Store:get": (STORE, 'store:get("a")'),
@@ -108,12 +112,14 @@ local function flat(v)
   return "{" .. table.concat(parts, ",") .. "}"
 end
 """
-KIND = {"rille.try_rent": "rent", "Instance:stage": "stage", "Instance:get": "get", "rille.estimate": "offers",
+KIND = {"Volume:delete": "release", "rille.try_rent": "rent", "Instance:stage": "stage",
+        "Instance:get": "get", "rille.estimate": "offers",
         **dict.fromkeys(["Store:put", "Store:get", "Store:list", "Store:exists", "Store:delete"], "store"),
         "Cluster:map": "step", "Cluster:each": "step"}  # whose lease is over, then the race of the work
 NO_ENTRY = {"rille.budget": "a row of the run", "Instance:describe": "asked anew each time",
+            "Volume:describe": "asked anew each time",
             **dict.fromkeys(["rille.cluster", "Cluster:resize", "Cluster:release"], "in fibers, one per instance")}
-LIVE_IN_STEPS = {"rille.sleep", "rille.now", "Instance:describe", "Store:put", "Store:get", "Store:list",
+LIVE_IN_STEPS = {"rille.sleep", "rille.now", "Instance:describe", "Volume:describe", "Store:put", "Store:get", "Store:list",
                  "Store:exists", "Store:delete"}
 
 

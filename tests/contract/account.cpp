@@ -6,6 +6,7 @@
 #include "runtime/workflow/provider/left_over.hpp"
 #include "runtime/workflow/provider/rearm.hpp"
 #include "runtime/workflow/provider/rent_options.hpp"
+#include "runtime/workflow/provider/volumes.hpp"
 #include "tests/contract/fake.hpp"
 
 using namespace rille;
@@ -253,6 +254,26 @@ TEST_CASE_METHOD(Fake, "policy: it allows what the driver calls, and nothing els
     const std::vector<Machine> listed = wait(provider->list("rille-", {})).value();
     for (const Machine& left : listed)
       if (is_free_left_over(left)) REQUIRE(wait(provider->terminate(left.id, {})));
+    VolumeWish wish;
+    wish.kind = "gp3";
+    wish.region = "us-east-1";
+    const std::unique_ptr<Provider> anywhere = make({"zone", "subnet"});  // which asks for the zones
+    CreateRequest disk = order("policy-disk"), with_disk = order("policy-with-disk");
+    disk.offer = wait(seller_of_volumes(anywhere.get())->volume_offers(wish, {})).value().front();
+    disk.disk_bytes = 10'000'000'000;
+    VolumeTraits traits;
+    traits.kind = wish.kind;
+    tell_volume(disk.extra, traits);
+    const auto volume = wait(anywhere->create(disk, {}));
+    REQUIRE(volume);
+    until(volume->id, MachineState::live);
+    tell_mounts(with_disk.extra, {{"data", volume->id, "l-0", volume->details.text("zone"), false}});
+    const auto mounting = wait(provider->create(with_disk, {}));
+    REQUIRE(mounting);
+    until(mounting->id, MachineState::live);
+    REQUIRE(wait(provider->terminate(mounting->id, {})));
+    until(mounting->id, MachineState::gone);
+    REQUIRE(wait(provider->terminate(volume->id, {})));
     OfferQuery query;
     query.spot = true;
     REQUIRE(wait(make({"zone"})->offers(query, {})));  // which asks where the subnet is

@@ -32,6 +32,7 @@ struct Has {
   bool quotas = false, resize = false, history = false;
   bool policy = false;    // a document that restricts keys
   bool reserved = false;  // hourly prices of reservations for one and three years
+  bool volumes = false;   // disks that outlive machines
 };
 
 inline const Has& has() {
@@ -45,7 +46,8 @@ inline const Has& has() {
                                                 .resize = true,
                                                 .history = true,
                                                 .policy = true,
-                                                .reserved = true}},
+                                                .reserved = true,
+                                                .volumes = true}},
                                               {"alibaba",
                                                {.tokens = true,
                                                 .spot = true,

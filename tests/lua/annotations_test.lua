@@ -14,7 +14,7 @@ end
 
 local modules = { module("rille.meta.rille", "meta/rille.lua") }
 local described = { "rille_step", "rille_fiber", "rille_wait", "rille_say", "rille_store",
-  "instance", "store", "device", "kernel", "stream", "event", "buffer", "optimizer", "communicator", "tensor",
+  "instance", "store", "volume", "device", "kernel", "stream", "event", "buffer", "optimizer", "communicator", "tensor",
   "tensor_elementwise", "tensor_reduce", "tensor_network", "tensor_shape", "tensor_index",
   "tensor_image" }
 for _, name in ipairs(described) do
@@ -101,6 +101,11 @@ end)
 
 tap.test("Store", function()
   same("Store:", names_of(rille.store "s3://bucket/prefix"), documented("Store:", "Store"))
+end)
+
+tap.test("Volume", function()
+  local volume = rille.volume("scratch", { size = "1GB", provider = "local", keep = false })
+  same("Volume:", names_of(volume), documented("Volume:", "Volume"))
 end)
 
 tap.test("Device, Tensor, Optimizer", function()

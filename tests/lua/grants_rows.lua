@@ -21,6 +21,7 @@ rows.needs = {
   ["Store:get"] = "network providers write",
   ["Store:list"] = "network providers",
   ["Store:put"] = "network providers read",
+  ["Volume:delete"] = "providers",
   ["rille.autoscale.run"] = "providers process",
   ["rille.budget"] = "network env",
   ["rille.checkpoint.begin"] = "write",
@@ -49,6 +50,7 @@ rows.needs = {
   ["rille.step"] = "read write",
   ["rille.train.run"] = "read write network providers",
   ["rille.try_rent"] = "providers process",
+  ["rille.volume"] = "providers process",
   -- of Lua itself
   ["dofile"] = "read",
   ["io.close"] = "write",
@@ -121,6 +123,7 @@ Tensor:softplus Tensor:sort Tensor:split Tensor:sqrt Tensor:square Tensor:squeez
 Tensor:sub_ Tensor:sum Tensor:tan Tensor:tanh Tensor:text Tensor:tile Tensor:to Tensor:topk Tensor:totable
 Tensor:transpose Tensor:tril Tensor:triu Tensor:trunc Tensor:unsqueeze Tensor:var Tensor:view Tensor:where
 Tensor:zero_ Tensor:zeros_like
+Volume:describe
 Tokenizer:decode Tokenizer:encode Tokenizer:id_of
 rille.all rille.args rille.autocast rille.compile rille.custom_grad rille.defer rille.device rille.devices
 rille.errdefer rille.error rille.gpus rille.leave rille.log rille.map rille.measure rille.no_grad rille.now

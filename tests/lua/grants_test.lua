@@ -204,17 +204,22 @@ tap.test("providers", function()
   end)
   row("rille.rent", "providers", function() rille.rent("none", none) end)
   row("rille.try_rent", "providers", function() rille.try_rent("none", none) end)
+  local disk = { size = "1GB", provider = "local", keep = false }
+  row("rille.volume", "providers", function() rille.volume("none", disk) end)
   row("rille.cluster", "providers", function()
     rille.cluster("none", { count = 1, gpu = "H100:99", provider = "local" })
   end)
   set_grants '{"providers":["local"]}'
   tap.raises("denied", "process = true", rille.rent, "none", none)
   tap.raises("denied", "process = true", rille.rent, "none", { gpu = "H100:99" })
+  tap.raises("denied", "process = true", rille.volume, "none", disk)
   set_grants '{"providers":["aws"],"process":true}'
   tap.raises("denied", 'providers = "local"', rille.rent, "none", { providers = { "aws", "local" } })
   set_grants(given)
   for _, offer in ipairs(rille.offers {}) do tap.equal(offer.provider, "local") end  -- of those that are granted
-  for _, name in ipairs { "rille.rent", "rille.try_rent", "rille.cluster" } do tried[name] = " providers process" end
+  for _, name in ipairs { "rille.rent", "rille.try_rent", "rille.volume", "rille.cluster" } do
+    tried[name] = " providers process"
+  end
 end)
 
 tap.test("a machine", function()
@@ -247,6 +252,12 @@ tap.test("a machine", function()
   tried["Instance:stage"], tried["Instance:get"] = " read network providers process", " write process"
   tried["Instance:call"], tried["Instance:exec"] = " env network process providers", " env process"
   tried["Instance:replace"] = " providers process"  -- asked as by rille.rent
+end)
+
+tap.test("a volume", function()
+  set_grants(given)
+  local volume = rille.volume("scratch", { size = "1GB", provider = "local", keep = false })
+  row("Volume:delete", "providers", function() volume:delete() end, true)
 end)
 
 tap.test("a store", function()

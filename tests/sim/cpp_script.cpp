@@ -113,6 +113,18 @@ Async<LeaseView> rent(Process p, FiberId f, std::string name, Value options, int
   }
 }
 
+Async<engine::VolumeView> volume(Process p, FiberId f, std::string name, bool keep) {
+  Value options;
+  options.set("size", "100GB").set("region", "us-east").set("keep", keep);
+  for (int i = 1;; ++i) {
+    Result<engine::VolumeView> made = co_await p.run.volume(f, name, options, "torture:volume");
+    if (made || p.run.cancelled(f) || made.error().kind == ErrorKind::divergence || i == 60) co_return made;
+    ++p.world.seen["volume failed: " + std::string(to_string(made.error().kind))];
+    p.world.tell("volume " + name + " failed: " + made.error().summary());
+    RILLE_CO_CHECK(co_await p.run.sleep(f, "until there is one", 600'000, "torture:sleep"));
+  }
+}
+
 Async<Value> call(Process p, FiberId f, const LeaseView& box, std::string name, Value sim) {
   CallSpec spec;
   spec.name = std::move(name);

@@ -24,6 +24,8 @@ const std::vector<Script>& declared_scripts();  // in worlds where nothing is le
 Async<Value> step(Process p, FiberId f, std::string name, Value result, double fails = 0);
 // A machine, sooner or later: what is refused or lost on the way is asked for again under the next name.
 Async<engine::LeaseView> rent(Process p, FiberId f, std::string name, Value options, int tries = 60);
+// A volume, sooner or later.
+Async<engine::VolumeView> volume(Process p, FiberId f, std::string name, bool keep);
 Async<Value> call(Process p, FiberId f, const engine::LeaseView& box, std::string name, Value sim);
 Value sim_of(const char* duration, Value result, const char* every = nullptr);
 using Inner = std::function<Async<Value>(FiberId)>;

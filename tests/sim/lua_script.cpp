@@ -35,6 +35,7 @@ const std::vector<Script>& lua_scripts() {
     s.push_back(lua_script("cancel", R"({"kind":"cancelled","message":"no longer needed","ok":false})"));
     s.push_back(lua_script("cleanup", R"({"kind":"integrity","message":"it does not add up","ok":false})"));
     s.push_back(lua_script("budget", R"({"kind":"budget"})"));
+    s.push_back(lua_script("volumes", R"({"kind":"state","size":200000000000})"));
     s.push_back(lua_script("children", R"({"kind":"quota","ok":false,"scores":[7,14]})"));
     s.push_back(lua_script("pools", "[1,4,9,16]"));
     s.push_back(lua_script("autoscale", "[1,4,9]"));

@@ -180,6 +180,40 @@ CppGuest::Body budget(Process p) {
   };
 }
 
+// A kept volume and one of a scope, on two machines one after the other, and never on two at a time.
+CppGuest::Body volumes(Process p) {
+  return [p](FiberId f) -> Async<Value> {
+    RILLE_CO_TRY(engine::VolumeView kept, co_await volume(p, f, "data", true));
+    for (int i = 1; i <= 2; ++i) {
+      Inner body = [p, id = kept.id](FiberId g) -> Async<Value> {
+        RILLE_CO_TRY(engine::VolumeView scratch, co_await volume(p, g, "scratch", false));
+        Value options = cheap();
+        options.set("volumes", Value().set("data", id).set("tmp", scratch.id));
+        RILLE_CO_TRY(LeaseView box, co_await rent(p, g, "box", options, 3));
+        Value second = cheap();
+        second.set("volumes", Value().set("data", id));
+        const Result<LeaseView> other = co_await p.run.rent(g, "other", second, "torture:rent");
+        if (p.run.cancelled(g) || (!other && other.error().kind == ErrorKind::divergence)) co_return other.error();
+        if (!other && other.error().code == "volume_in_use") ++p.world.seen["a volume was in use"];
+        Value sim = sim_of("10m", true);
+        (void)co_await call(p, g, box, "train", sim);
+        co_return Value(true);
+      };
+      const Result<Value> used = co_await in_scope(p, f, "use", std::move(body));
+      if (p.run.cancelled(f) || (!used && used.error().kind == ErrorKind::divergence)) co_return used;
+      if (!used) ++p.world.seen["a volume was not used"];  // such as by a machine whose release has failed
+    }
+    for (int i = 1; i <= 60; ++i) {
+      const Result<> deleted = co_await p.run.release(f, kept.id, "torture:delete");
+      if (deleted) break;
+      if (p.run.cancelled(f) || deleted.error().kind == ErrorKind::divergence) co_return deleted.error();
+      ++p.world.seen["a volume was not deleted at once"];
+      RILLE_CO_CHECK(co_await p.run.sleep(f, "until it goes", 60'000, "torture:sleep"));
+    }
+    co_return co_await step(p, f, "end", Value("deleted"));
+  };
+}
+
 CppGuest::Body child_cancel(Process p) {
   return [p](FiberId f) -> Async<Value> {
     CppGuest::Body one = [p](FiberId g) -> Async<Value> {
@@ -227,6 +261,7 @@ const std::vector<Script>& scripts() {
       return o;
     };
     s.push_back(cpp_script("budget", R"("stopped")", budget));
+    s.push_back(cpp_script("volumes", R"("deleted")", volumes));
     s.push_back(cpp_script("cancel", R"("without it")", child_cancel));
     return s;
   }();

@@ -9,6 +9,7 @@
 
 #include "runtime/core/base/id.hpp"
 #include "runtime/core/store/audit.hpp"
+#include "runtime/workflow/lease/volumes.hpp"
 
 namespace rille::torture {
 
@@ -236,6 +237,7 @@ std::string World::settle() {
   }
   auto loop = Loop::create_virtual(time).value();
   auto engine = engine::Engine::open_simulated(*loop, *sim).value();
+  if (std::string bad = delete_kept(*loop, *engine); !bad.empty()) return bad;
   if (int alive = sim->cloud.alive()) return fmt::format("{} machines are alive", alive);
   for (const auto& [tag, n] : sim->cloud.made())
     if (n > 1) return fmt::format("{} machines were made for {}", n, tag);
@@ -246,6 +248,22 @@ std::string World::settle() {
     if (l.generation > 1) ++seen["second generation"];
   }
   return check_books(*loop, *engine);
+}
+
+// As `rille volume rm` by a person. A run leaves a kept volume that it could not delete, or if it was left alone. Each
+// volume of the cloud is one of those: none is lost.
+std::string World::delete_kept(Loop& loop, engine::Engine& engine) {
+  auto kept = lease::open_volumes(engine.journal().reader());
+  if (!kept) return kept.error().summary();
+  if (const int there = sim->cloud.volumes(); there != static_cast<int>(kept->size()))
+    return fmt::format("{} volumes cost, and the journal has {}", there, kept->size());
+  for (const lease::Lease& l : *kept) {
+    if (!lease::is_kept(l)) return fmt::format("the volume '{}' should have ended with its scope", l.name);
+    if (auto deleted = run_blocking(loop, engine.leases().release(l.id, nullptr)); !deleted)
+      return deleted.error().summary();
+    ++seen["a kept volume outlived its run"];
+  }
+  return "";
 }
 
 // Once the provider's bills are in, the ledger is their sum, to the micro-dollar: also with machines that came and went

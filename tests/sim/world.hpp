@@ -93,6 +93,7 @@ struct World {
   void heard(const Script& script, const Value& event);
   void leave_to_reaper();
   std::string settle();
+  std::string delete_kept(Loop& loop, engine::Engine& engine);
   std::string check_books(Loop& loop, engine::Engine& engine);
 
   bool may_die_ = true;

@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 
 #include "bindings/host/ship.hpp"
-#include "bindings/lua/workflow/verb.hpp"
+#include "bindings/lua/workflow/volume.hpp"
 #include "runtime/core/store/objects/object_store.hpp"
 #include "runtime/core/store/objects/url.hpp"
 #include "runtime/workflow/engine/stage_choices.hpp"
@@ -102,8 +102,7 @@ Result<int> rent(lua_State* L) {
     if (!lua_istable(L, 2))
       raise_invalid(L, fmt::format("rille.rent's options: expected a table, got {}", describe(L, 2)),
                     fmt::format("rille.rent(\"{}\", {{ gpu = \"any\" }})", name));
-    RILLE_TRY(options, to_value(L, 2, "rille.rent"));
-    if (options.as_array() && options.as_array()->empty()) options = Value(Value::Object{});
+    RILLE_TRY(options, read_rent_options(L, 2, "rille.rent"));
   }
   RILLE_CHECK(v.host.grants().choose_providers("rille.rent", options, true));
   return await(L, v.run.rent(v.id, std::move(name), std::move(options), v.source), push_instance, Waits::engine);

@@ -64,6 +64,7 @@ int open_log(lua_State* L);
 int open_instance(lua_State* L);
 int open_offers(lua_State* L);
 int open_store(lua_State* L);
+int open_volume(lua_State* L);
 int open_gpus(lua_State* L);                // call it after open_tensor, which creates rille.native
 int open_stored_checkpoints(lua_State* L);  // the same
 void add_scope_functions(lua_State* L);     // adds to the table of primitives at the stack's top

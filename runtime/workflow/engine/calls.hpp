@@ -35,6 +35,10 @@ class Calls {
 
   Async<lease::Lease> rent(std::string key, std::string name, std::string scope, Value options, lease::LeaseLimit most,
                            CancelToken token);
+  // The home's volume of that name, or a new one. volumes.cpp
+  Async<lease::Lease> volume(std::string key, std::string name, std::string scope, Value options,
+                             lease::LeaseLimit most, CancelToken token);
+  Result<VolumeView> volume_view(const std::string& lease_id) const;
   Async<> release(std::string lease_id);
   Async<> release_run();  // all leases of the run that are not detached
   Result<LeaseView> view(const std::string& lease_id) const;

@@ -43,6 +43,7 @@ class ByChannel final : public Connector {
   void forget(const std::string& machine_id) override { installed_.erase(machine_id); }
 
   void adapt_query(Value&) const override {}
+  void adapt_volume(Value&) const override {}
   void adapt_offers(Value&) const override {}
   void adapt_rent(const std::string&, Value&) override {}
   Result<Value> adapt_resize(Value options) const override { return options; }

@@ -40,6 +40,8 @@ class Connector {
   virtual bool real_time() const = 0;
   // Milliseconds until the provider is asked again for a preemption notice; -1: never.
   virtual std::int64_t next_look_ms(const lease::Lease& lease, std::int64_t every_ms) const = 0;
+  // Replaces what the options of a volume say of real providers.
+  virtual void adapt_volume(Value& options) const = 0;
 };
 
 struct ConnectorOptions {

@@ -4,14 +4,12 @@
 #include "runtime/workflow/engine/calls.hpp"
 #include "runtime/workflow/engine/connector.hpp"
 #include "runtime/workflow/engine/entries.hpp"
+#include "runtime/workflow/engine/lease_errors.hpp"
 #include "runtime/workflow/engine/measuring.hpp"
 #include "runtime/workflow/engine/run_impl.hpp"
 #include "runtime/workflow/provider/catalogue/workload.hpp"
 
 namespace rille::engine {
-
-namespace {
-using Live = std::function<Async<Value>(CancelToken)>;
 
 Error no_leases(const RunConfig& config) {
   if (config.home == in_memory_home)
@@ -20,6 +18,9 @@ Error no_leases(const RunConfig& config) {
   return make_error(ErrorKind::state, "code inside box:call cannot rent or call other machines",
                     "rent and call machines in the workflow, outside box:call");
 }
+
+namespace {
+using Live = std::function<Async<Value>(CancelToken)>;
 
 // The lease with this name that the fiber's scopes hold. A name is in use until its lease ends.
 std::optional<lease::Lease> held_as(const lease::Manager& leases, const FiberRecord& f, const std::string& name) {
@@ -44,7 +45,8 @@ Error name_taken(store::Db& journal, std::int64_t run, const lease::Lease& held)
   return e;
 }
 
-// Combines two errors into one: of a failed rent, and of the failed release of the rent's lease.
+}  // namespace
+
 Error unsettled(Error rent, Error release) {
   rent.message += fmt::format("; and what became of it could not be settled: {}", release.message);
   if (!release.hint.empty()) rent.hint += (rent.hint.empty() ? "" : "; ") + release.hint;
@@ -53,6 +55,7 @@ Error unsettled(Error rent, Error release) {
   return rent;
 }
 
+namespace {
 bool is_offered(const Value& row) { return !row["id"].is_null(); }
 }  // namespace
 

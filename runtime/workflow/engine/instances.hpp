@@ -11,6 +11,10 @@
 #include "runtime/core/loop/loop.hpp"
 #include "runtime/workflow/engine/fibers.hpp"
 
+namespace rille::lease {
+struct Lease;
+}
+
 namespace rille::engine {
 
 // A script's view of a lease. The name identifies the lease in its run; the lease's machine may be replaced, and
@@ -23,6 +27,19 @@ struct LeaseView {
   bool spot = false;
   std::map<std::string, std::int64_t> costs;  // costs so far: currency -> millionths of that currency
   std::string shown_price;                    // price per hour, in the currency that is known; "?": unknown
+  Value to_value() const;
+};
+
+// A script's view of a volume. The name identifies it in the home.
+struct VolumeView {
+  std::string id, name, provider, region, kind;  // id: of the lease
+  std::string volume;                            // the provider's id
+  std::string state;                             // creating, ready, attached, deleting, deleted
+  std::string user;                              // the name of a lease that has it; "": none
+  bool keep = true, shared = false;
+  std::int64_t size_bytes = 0, price_micros_per_hour = -1, spent_micros = 0;
+  std::string shown_price;
+  static VolumeView of(const lease::Lease& lease, std::string user, std::int64_t now_us);
   Value to_value() const;
 };
 
@@ -76,6 +93,11 @@ class Instances {
   // The lease's current status, which is not recorded: { calls, left_s, over? }. calls: number of this run's calls and
   // transfers that use the lease; left_s: seconds until the lease's ttl; over: why the lease can no longer be used.
   virtual Result<Value> standing(const std::string& lease_id) const = 0;
+
+  // Returns the home's volume of that name, or makes it; release() deletes it. `options.volumes` of rent() names leases
+  // of volumes. lease/volumes.hpp has the errors.
+  virtual Async<VolumeView> volume(FiberId fiber, std::string name, Value options, std::string source) = 0;
+  virtual Result<VolumeView> volume_view(const std::string& lease_id) const = 0;
 };
 
 }  // namespace rille::engine

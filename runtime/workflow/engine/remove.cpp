@@ -35,11 +35,15 @@ Result<> may_go(store::Db& db, const std::string& run) {
   if (!run_has_ended(state))
     return make_error(ErrorKind::state, fmt::format("run {} has not ended: it is {}", run, state),
                       fmt::format("end it first: rille cancel {}", parent.empty() ? run : parent));
-  RILLE_CHECK(db.query("SELECT id,name FROM leases WHERE run=? AND state<>'released' LIMIT 1", {run},
-                       [&](const store::Row& row) {
-                         lease = row.text(0);
-                         name = row.text(1);
-                       }));
+  // A kept volume is the home's: it stays.
+  RILLE_CHECK(
+      db.query("SELECT id,name FROM leases WHERE run=? AND state<>'released' AND NOT (detached AND EXISTS (SELECT 1 "
+               "FROM requests "
+               "WHERE lease=leases.number AND json_type(request,'$.extra.volume') IS NOT NULL)) LIMIT 1",
+               {run}, [&](const store::Row& row) {
+                 lease = row.text(0);
+                 name = row.text(1);
+               }));
   if (lease.empty()) return {};
   return make_error(ErrorKind::state, fmt::format("run {} still has a rented machine: {} ({})", run, name, lease),
                     fmt::format("release it first: rille release {}", lease));

@@ -220,6 +220,8 @@ class RunImpl final : public Run {
   Async<Value> quotas(FiberId fiber, Value query, std::string source) override;
   Result<> set_budget(FiberId fiber, const Value& options) override;
   Async<LeaseView> rent(FiberId fiber, std::string name, Value options, std::string source) override;
+  Async<VolumeView> volume(FiberId fiber, std::string name, Value options, std::string source) override;
+  Result<VolumeView> volume_view(const std::string& lease_id) const override;
   Async<> release(FiberId fiber, std::string lease_id, std::string source) override;
   Async<Value> replace(FiberId fiber, std::string lease_id, Value options, std::string source) override;
   Async<Value> resize(FiberId fiber, std::string lease_id, Value options, std::string source) override;

@@ -41,6 +41,14 @@ class SimConnector final : public Connector {
       for (const std::string& option : provider::rent_options()) asked->erase(option);
     provider::Workload::leave_out(options);
   }
+  // The simulated cloud has its own kinds of volumes: of a real provider's, its first one.
+  void adapt_volume(Value& options) const override {
+    adapt_query(options);
+    const std::string kind = options.text("kind");
+    for (const provider::sim::Type& known : provider::sim::volume_types())
+      if (kind == known.id) return;
+    if (Value::Object* asked = options.as_object()) asked->erase("kind");
+  }
   // The simulated cloud does not know a real provider's type name: drop it, so that the other options choose the type.
   Result<Value> adapt_resize(Value options) const override {
     const std::string type = options.text("type");

@@ -14,6 +14,7 @@
 #include "runtime/workflow/lease/refused.hpp"
 #include "runtime/workflow/lease/rows.hpp"
 #include "runtime/workflow/lease/tag.hpp"
+#include "runtime/workflow/lease/volumes.hpp"
 #include "runtime/workflow/provider/addressed.hpp"
 #include "runtime/workflow/provider/catalogue/known.hpp"
 #include "runtime/workflow/provider/clocked.hpp"
@@ -90,7 +91,7 @@ Async<Lease> Manager::acquire(Acquire request, Event event, CancelToken token) {
   }
   if (stand == Stand::unasked) {
     RILLE_CO_CHECK(co_await plan(*renting));
-    renting->event("rent", renting->lease->to_value(now_us()));
+    renting->event(wanted.volume ? "volume" : "rent", renting->lease->to_value(now_us()));
   }
   if (stand == Stand::unasked || stand == Stand::asked) RILLE_CO_CHECK(co_await create(*renting));
   co_return std::move(*renting->lease);
@@ -147,30 +148,58 @@ Manager::Shared Manager::draft(const Renting& renting, const Terms& terms, const
 // that failed, and becomes the planned one. Each generation has its own token and tag. The row says `creating` at once,
 // because a create call follows; the lease in memory says `intent`, because nothing was sent yet.
 Async<> Manager::plan(Renting& renting) {
-  RILLE_CO_TRY(const Wish wish, queries_.wish_of(renting.request.options));
+  if (renting.request.volume) co_return co_await plan_volume(renting);
+  RILLE_CO_TRY(std::vector<provider::Mount> mounts, mounts_of(journal_.reader(), renting.request.options));
+  RILLE_CO_TRY(const Value options, placed(journal_.reader(), renting.request.options));
+  RILLE_CO_TRY(const Wish wish, queries_.wish_of(options));
   RILLE_CO_CHECK(co_await queries_.check_named_gpus(wish, renting.token));
   RILLE_CO_TRY(const provider::Offer* const offer, co_await choose(wish, renting.refused, renting.token));
   if (std::optional<Error> why = queries_.gpu_unusable(*wish, *offer)) co_return std::move(*why);
-  RILLE_CO_TRY(provider::Provider * provider, registry_.find(offer->provider));
-  RILLE_CO_TRY(const std::string owner, co_await known_owner(*search_->owners, provider, offer->region, renting.token));
-  const Shared planned = draft(renting, *wish, *offer);
+  co_return co_await commit_plan(renting, wish, *offer, std::move(mounts));
+}
+
+namespace {
+
+// A volume has no end that could be reserved, so a budget must have room for a month of it.
+Result<> reserve_month(store::Db& db, Lease& l, const Terms& terms, const LeaseLimit& most) {
+  const std::int64_t expires_us = std::exchange(l.expires_us, l.created_us + volume_reserve_ms * 1000);
+  Result<> reserved = reserve(db, l, terms, most, 0, l.created_us);
+  l.expires_us = expires_us;
+  if (reserved || reserved.error().kind != ErrorKind::budget) return reserved;
+  Error e = std::move(reserved).error();
+  e.hint = "a budget must have room for a month of a volume: raise it, or make the volume smaller";
+  return e;
+}
+
+}  // namespace
+
+Async<> Manager::commit_plan(Renting& renting, Wish wish, const provider::Offer& offer,
+                             std::vector<provider::Mount> mounts) {
+  RILLE_CO_TRY(provider::Provider * provider, registry_.find(offer.provider));
+  RILLE_CO_TRY(const std::string owner, co_await known_owner(*search_->owners, provider, offer.region, renting.token));
+  const Shared planned = draft(renting, *wish, offer);
+  provider::tell_mounts(planned->request.extra, mounts);
   const std::int64_t teardown_ms = provider->traits().teardown_ms;
   const std::int64_t skew_us = provider::skew_of(provider);
-  const auto bear_end = [skew_us, install = install_](Lease& l) {
+  const bool volume = renting.request.volume;
+  const auto bear_end = [skew_us, volume, install = install_](Lease& l) {
     l.tag = l.request.tag = tag_of(install, l);
-    l.request.expires_wall_us = l.expires_us + skew_us;  // the expiry by the provider's clock
+    l.request.expires_wall_us = volume ? 0 : l.expires_us + skew_us;  // the expiry by the provider's clock
   };
   bear_end(*planned);
-  const Micros address = provider::address_micros_per_hour(provider, *offer);
+  const Micros address = volume ? 0 : provider::address_micros_per_hour(provider, offer);
   // The JSON texts are made on the journal's thread: here the loop has more work per lease than that thread.
   store::Journal::Write write = [planned, owner, wish, most = renting.request.most, teardown_ms, address, bear_end,
-                                 until = planned->expires_us](store::Db& db) -> Result<> {
+                                 volume, until = planned->expires_us](store::Db& db) -> Result<> {
     Lease& l = *planned;
     const std::int64_t before_us = std::exchange(l.expires_us, until);  // the journal may try a write twice
     l.tenures.clear();
     const bool first = l.seen.state.empty();
     if (!first) { RILLE_TRY(l.tenures, read_tenures(db, l.number)); }
-    RILLE_CHECK(reserve(db, l, *wish, most, teardown_ms, l.created_us, address));
+    if (volume) RILLE_CHECK(check_name_free(db, l));
+    RILLE_CHECK(check_free(db, l));
+    if (volume) RILLE_CHECK(reserve_month(db, l, *wish, most));
+    else RILLE_CHECK(reserve(db, l, *wish, most, teardown_ms, l.created_us, address));
     if (l.expires_us != before_us) bear_end(l);
     RILLE_CHECK(write_lease(db, l));
     if (first) l.number = db.last_row();
@@ -314,6 +343,7 @@ Async<> Manager::adopt(Renting& renting) {
   lease.machine_id = lease.machine->id;
   lease.live_us = now_us();
   lease.replacing.clear();
+  lease.detached = lease.detached || is_kept(lease);
   if (Result<provider::Provider*> provider = registry_.find(lease.provider))
     search_->proofs.of(loop_.clock(), lease.id, absence_proven_us(lease, (*provider)->traits()));
   if (Result<> saved = co_await save(renting.lease, renting.request.fence); !saved) {

@@ -15,6 +15,7 @@
 #include "runtime/workflow/lease/rows.hpp"
 #include "runtime/workflow/lease/tag.hpp"
 #include "runtime/workflow/lease/terms.hpp"
+#include "runtime/workflow/lease/volumes.hpp"
 #include "runtime/workflow/provider/clocked.hpp"
 #include "runtime/workflow/provider/lifetime.hpp"
 #include "runtime/workflow/provider/type_of.hpp"
@@ -42,9 +43,14 @@ Amounts Lease::costs(std::int64_t now_us) const {
   return sum;
 }
 
-// The lease's row has the price in dollars. If it is unknown, the ledger has the price in the provider's currency, or,
-// before the machine exists, the offer has it.
+// The lease's row has the price in dollars; of a volume, that of its disk. If it is unknown, the ledger has the price
+// in the provider's currency, or, before the machine exists, the offer has it.
 Price Lease::price() const {
+  if (is_volume(*this))
+    return counted(disk_micros_per_hour,
+                   request.offer.disk_micros_per_gb_hour > 0 ? request.offer.disk_micros(request.disk_bytes)
+                                                             : provider::price_unknown,
+                   request.offer);
   if (price_micros_per_hour >= 0) return {price_micros_per_hour, "USD"};
   for (auto t = tenures.rbegin(); t != tenures.rend(); ++t)
     if (t->generation == generation && t->machine_id == machine_id && !t->reconciled()) return t->price();
@@ -85,8 +91,10 @@ Value Lease::to_value(std::int64_t now_us) const {
   if (released_us) v.set("released", format_utc(released_us));
   if (!replacing.empty()) v.set("replacing", replacing);
   v.set("reserved", static_cast<double>(billable() ? reserved_micros : 0) / 1e6).set("run", run);
+  if (is_volume(*this)) v.set("size", request.disk_bytes);
   v.set("spent", static_cast<double>(spent_micros(now_us)) / 1e6).set("state", state);
   if (!run_tag.empty()) v.set("tag", run_tag);
+  if (is_volume(*this)) v.set("volume", request.extra["volume"]);
   return std::move(v).take();
 }
 
@@ -120,6 +128,10 @@ Result<std::vector<Lease>> Manager::of_run(const std::string& run) const {
 Result<std::vector<Lease>> Manager::all(bool with_released) const {
   return read_leases(journal_.reader(),
                      with_released ? "ORDER BY created_us" : "WHERE open IS NOT NULL ORDER BY created_us", {});
+}
+
+Result<std::optional<Lease>> Manager::volume(const std::string& name) const {
+  return open_volume(journal_.reader(), name);
 }
 
 Result<std::vector<Money>> Manager::money(const std::string& run) const {

@@ -18,6 +18,7 @@
 #include "runtime/workflow/lease/ledger.hpp"
 #include "runtime/workflow/lease/queries.hpp"
 #include "runtime/workflow/provider/provider.hpp"
+#include "runtime/workflow/provider/volumes.hpp"
 
 namespace rille::lease {
 
@@ -97,6 +98,7 @@ struct Acquire {
   Value options;       // the options of rille.rent: provider gpu count spot max_price ttl region ..
   store::Fence fence;  // the fence of the run that owns the lease
   LeaseLimit most;
+  bool volume = false;  // a volume is asked for: `options` are those of rille.volume
 };
 
 struct Replace {
@@ -130,9 +132,10 @@ class Manager {
   Manager(Loop& loop, store::Journal& journal, provider::Registry& registry, std::string install, Hooks hooks = {});
   ~Manager();
 
-  // Rents a machine: brings the lease to `live` from whatever state its row is in. Fails with `capacity` if nothing can
-  // be rented, `budget` or `quota` if it exceeds what the run may spend or hold, `invalid` for a bad option, `state` if
-  // another process has changed the row or runs the run, `cancelled` (the caller's scope then releases the lease).
+  // Rents a machine, or makes a volume: brings the lease to `live` from whatever state its row is in. Fails with
+  // `capacity` if nothing can be rented, `budget` or `quota` if it exceeds what the run may spend or hold, `invalid`
+  // for a bad option, `state` if another process has changed the row or runs the run, `cancelled` (the caller's scope
+  // then releases the lease).
   Async<Lease> acquire(Acquire request, Event event, CancelToken token);
   // Ends the lease's machine and rents another one, of the next generation; or continues a replacement that an earlier
   // process began. Fails like acquire, and with `state` if the lease has ended or its ttl has passed.
@@ -148,8 +151,9 @@ class Manager {
   // lease's expiry.
   Async<Lease> detach(std::string id, std::int64_t ttl_ms, store::Fence fence);
   // Terminates the lease's machine and waits until the provider confirms. Succeeds if the lease is released already.
-  // Cannot be cancelled. If the journal cannot be written, ends the machine and then returns the error. If the fence is
-  // outdated, because another process runs the run, ends nothing and fails.
+  // Fails with `state`, code volume_in_use, for a volume that an open lease has. Cannot be cancelled. If the journal
+  // cannot be written, ends the machine and then returns the error. If the fence is outdated, because another process
+  // runs the run, ends nothing and fails.
   Async<> release(std::string id, Event event, store::Fence fence = {});
 
   // Call when the agent of that generation's machine has reported the machine as idle and has exited. Releases the
@@ -159,6 +163,8 @@ class Manager {
   Result<std::optional<Lease>> find(const std::string& id) const;
   Result<std::vector<Lease>> of_run(const std::string& run) const;
   Result<std::vector<Lease>> all(bool with_released) const;
+  // The volume of that name that is not deleted; nullopt: none. volumes.hpp has more.
+  Result<std::optional<Lease>> volume(const std::string& name) const;
   // The budgets of a run: its own (even without a limit), and those of its parent runs, its tag and the month, if set.
   Result<std::vector<Money>> money(const std::string& run) const;
   // The limits of the whole home, for `rille budget`.
@@ -209,6 +215,10 @@ class Manager {
   Async<const provider::Offer*> choose(const Wish& wish, Refused& refused, CancelToken token);
   // acquire.cpp, replace.cpp: these functions put their result into `renting`.
   Async<> plan(Renting& renting);
+  Async<> commit_plan(Renting& renting, Wish wish, const provider::Offer& offer, std::vector<provider::Mount> mounts);
+  // plan_volume.cpp
+  Async<> plan_volume(Renting& renting);
+  Result<provider::Provider*> provider_of_volume(const std::string& named) const;
   Shared draft(const Renting& renting, const Terms& terms, const provider::Offer& offer) const;
   Async<> plan_next(Renting& renting, Error refusal);
   Async<> give_up(Renting& renting, Error why);

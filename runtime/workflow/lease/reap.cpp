@@ -8,6 +8,7 @@
 #include "runtime/workflow/lease/reaper.hpp"
 #include "runtime/workflow/lease/rows.hpp"
 #include "runtime/workflow/lease/tag.hpp"
+#include "runtime/workflow/lease/volumes.hpp"
 #include "runtime/workflow/provider/left_over.hpp"
 
 namespace rille::lease {
@@ -77,6 +78,11 @@ Result<std::optional<Held>> Reaper::standing(const Lease& lease, const ReapReque
   Held held;
   held.lease = lease;
   held.until_us = lease.expires_us;
+  if (is_kept(lease) && lease.detached) {
+    held.why = "kept";
+    if (lease.state == "releasing") held.until_us = 0;
+    return std::optional<Held>(std::move(held));
+  }
   if (lease.detached) {
     held.why = "detached";
   } else if (halted(state)) {
@@ -99,6 +105,8 @@ Result<std::optional<Held>> Reaper::standing(const Lease& lease, const ReapReque
 // answer delays only the leases in that region.
 Async<> Reaper::reap_rows(const ReapRequest& request, ReapReport& report) {
   RILLE_CO_TRY(std::vector<Lease> leases, leases_.all(false));
+  // Volumes after the machines that have them.
+  std::stable_partition(leases.begin(), leases.end(), [](const Lease& l) { return !is_volume(l); });
   std::map<std::pair<std::string, std::string>, std::vector<Lease>> places;
   for (Lease& lease : leases) places[{lease.provider, lease.request.offer.region}].push_back(std::move(lease));
   std::vector<Together<bool>> asked;
@@ -122,7 +130,7 @@ Async<bool> Reaper::reap_place(std::vector<Lease> leases, const ReapRequest& req
       if (!machine && is_other_account(machine.error())) report.errors.push_back(machine.error());
     }
     if (held->until_us && !vanished) {
-      report.held.push_back(std::move(*held));
+      if (!is_kept(lease)) report.held.push_back(std::move(*held));
       continue;
     }
     // The machine is gone: if the run is resumed, the lease gets another machine.

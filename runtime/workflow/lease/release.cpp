@@ -11,6 +11,7 @@
 #include "runtime/workflow/lease/refused.hpp"
 #include "runtime/workflow/lease/rows.hpp"
 #include "runtime/workflow/lease/tag.hpp"
+#include "runtime/workflow/lease/volumes.hpp"
 
 namespace rille::lease {
 
@@ -225,11 +226,13 @@ Async<Manager::Shared> Manager::take_to_end(std::string id, store::Fence fence) 
       taken->reset();
       return {};
     }
+    RILLE_CHECK(check_unused(db, lease.id));
     lease.state = "releasing";
     lease.replacing.clear();  // cancels a pending replacement
     return write_ending(db, lease);
   };
   const Result<> written = co_await journal_.commit(std::move(write), std::move(fence));
+  if (!written && written.error().code == "volume_in_use") co_return written.error();
   if (!written || !*taken) co_return Shared();
   Lease& lease = **taken;
   lease.seen.state = lease.state;

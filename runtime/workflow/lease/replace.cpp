@@ -11,6 +11,7 @@
 #include "runtime/workflow/lease/expiry.hpp"
 #include "runtime/workflow/lease/refused.hpp"
 #include "runtime/workflow/lease/rows.hpp"
+#include "runtime/workflow/lease/volumes.hpp"
 #include "runtime/workflow/provider/clocked.hpp"
 #include "runtime/workflow/provider/rearm.hpp"
 
@@ -147,6 +148,14 @@ Async<Lease> Manager::detach(std::string id, std::int64_t ttl_ms, store::Fence f
                                      format_duration_ms(ttl_ms), format_utc(lease->expires_us)),
                          "rent it with a longer ttl, or detach it for less");
     co_return e;
+  }
+  for (const provider::Mount& m : provider::mounts_in(lease->request)) {
+    RILLE_CO_TRY(const Shared volume, known(m.lease));
+    if (volume && !is_kept(*volume))
+      co_return make_error(ErrorKind::invalid,
+                           fmt::format("'{}' cannot be detached: its volume '{}' ends with a scope of the run",
+                                       lease->name, volume->name),
+                           "make that volume without keep = false");
   }
   lease->detached = true;
   lease->expires_us = std::min(lease->expires_us, now_us() + ttl_ms * 1000);

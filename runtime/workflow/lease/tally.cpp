@@ -19,9 +19,11 @@ namespace {
 
 // SQL condition for a lease whose machine cannot cost more than was reserved: first generation, before the expiry, with
 // only one price (a change of type may cost more), which is not above the cap. Most leases are like this, and their
-// reservations can be added up without reading each lease. ?3 is the current time.
+// reservations can be added up without reading each lease. Not a volume, which outlives what is reserved for it. ?3 is
+// the current time.
 constexpr const char* within_reservation =
-    "(open IS NOT NULL AND generation=1 AND expires_us>=?3 AND NOT EXISTS (SELECT 1 FROM segments s WHERE "
+    "(open IS NOT NULL AND generation=1 AND expires_us>=?3 AND expires_us-created_us<315360000000000 AND NOT EXISTS "
+    "(SELECT 1 FROM segments s WHERE "
     "s.lease=leases.number AND s.part='machine' AND (s.amount_micros IS NOT NULL OR "
     "s.micros_per_hour>leases.cap_micros_per_hour)) AND (SELECT COUNT(*) FROM segments s WHERE "
     "s.lease=leases.number AND s.part='machine')<=1)";

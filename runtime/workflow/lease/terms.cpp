@@ -12,6 +12,7 @@
 #include "runtime/core/base/units.hpp"
 #include "runtime/workflow/lease/ask.hpp"
 #include "runtime/workflow/lease/rows.hpp"
+#include "runtime/workflow/lease/volumes.hpp"
 #include "runtime/workflow/provider/nearest.hpp"
 #include "runtime/workflow/provider/rent_options.hpp"
 
@@ -61,8 +62,8 @@ const std::vector<std::string>& durations() {
 
 // Options that are neither durations nor part of an offers query.
 const std::vector<std::string>& own() {
-  static const std::vector<std::string> names = {"price",      "disk",      "unguarded", "on_loss",
-                                                 "idle_below", "gpu_check", "cuda",      "cluster"};
+  static const std::vector<std::string> names = {"price",     "disk", "unguarded", "on_loss", "idle_below",
+                                                 "gpu_check", "cuda", "cluster",   "volumes"};
   return names;
 }
 
@@ -75,6 +76,8 @@ Result<> read_own(const std::string& key, const Value& value, Terms& terms) {
     RILLE_TRY(terms.price_micros_per_hour, micros_from_dollars(*value.as_number()));
   } else if (key == "disk") {
     RILLE_TRY(terms.disk_bytes, provider::read_size("disk", value));
+  } else if (key == "volumes") {  // read from the options where the rent is planned
+    RILLE_CHECK(check_mounts(value));
   } else if (key == "idle_below") {
     if (!value.as_number() || !(*value.as_number() >= 0 && *value.as_number() <= 1))
       return wrong("a number from 0 to 1", "idle_below = 0.05: up to 5 % of its GPUs, or of its processors");

@@ -12,6 +12,9 @@ inline bool among(const std::vector<std::string>& names, const std::string& name
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
+// A volume has no end; its row and its tag say a hundred years. Budgets reserve a month of it.
+inline constexpr std::int64_t volume_ttl_ms = 100LL * 365 * 86'400'000, volume_reserve_ms = 730LL * 3'600'000;
+
 struct Terms {
   provider::OfferQuery query;
   std::string asks;  // the query as text; rents with equal text share a query

@@ -38,6 +38,7 @@ struct Manner {
   std::int64_t silence_ms = 0;
   // Environment variables that hold secrets; programs that run on a machine do not get them.
   std::span<const char* const> secrets = {};
+  bool volumes = false;  // its driver is a VolumeSeller (volumes.hpp)
 };
 
 // The Manner of that provider. An unknown name, such as a test's provider, gets the defaults.

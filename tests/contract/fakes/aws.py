@@ -102,7 +102,7 @@ class Aws(Ec2, Ec2Network, Ec2Other, Roles, Sso, Fake):
     def needs(self, operation, parameters):
         if self.service in ("sts", "sso"):  # allowed to every user; for a role its own policy decides
             return []
-        tags = operation in ("RunInstances", "CreateSecurityGroup", "CreatePlacementGroup") and any(
+        tags = operation in ("RunInstances", "CreateVolume", "CreateSecurityGroup", "CreatePlacementGroup") and any(
             k.startswith("TagSpecification.") for k in parameters)
         # The first spot machine of an account makes EC2's role for spot machines, with the caller's rights.
         spot = operation == "RunInstances" and parameters.get("InstanceMarketOptions.MarketType") == "spot"

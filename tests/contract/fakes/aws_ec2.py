@@ -176,6 +176,11 @@ class Ec2:
                     stateReason=dict(code=reason, message=f"{reason}: {reason.rpartition('.')[2]}") if reason else None,
                     clientToken=m.facts["token"], instanceLifecycle="spot" if m.spot else None,
                     spotInstanceRequestId=m.facts.get("request"),
+                    blockDeviceMapping=[
+                        dict(deviceName="", ebs=dict(volumeId=t.id, status="attached"))
+                        for t in self.world.things.values()
+                        if t.kind == "disk" and t.ended is None and t.machine == m.id
+                    ],
                     tagSet=[dict(key=k, value=v) for k, v in m.tags.items()])
 
     def reservation(self, id, machines):

@@ -198,19 +198,73 @@ class Ec2Other:
             t for t in self.world.things.values()
             if t.kind == "disk" and t.ended is None and t.facts["region"] == self.region
         ]
-        status = lambda t: "in-use" if t.machine else "available"
         rows = self.kept(
             p, rows, lambda t: {
-                "tag": t.tags, "tag-key": list(t.tags), "status": [status(t)], "attachment.instance-id": [t.machine]
-                if t.machine else []
+                "tag": t.tags, "tag-key": list(t.tags), "status": [self.volume(t)["status"]],
+                "attachment.instance-id": [t.machine] if t.machine else []
             })
         rows, more = self.paged(p, rows)
-        return dict(
-            volumeSet=[
-                dict(volumeId=t.id, size=t.facts["size"], volumeType=t.facts["type"], status=status(t),
-                     attachmentSet=[dict(instanceId=t.machine, deleteOnTermination=t.dies_with)] if t.machine else [],
-                     tagSet=[dict(key=k, value=v) for k, v in t.tags.items()]) for t in rows
-            ], nextToken=more or None)
+        return dict(volumeSet=[self.volume(t) for t in rows], nextToken=more or None)
+
+    def volume(self, t):
+        new = t.facts.get("ready", 0) > self.world.now()
+        return dict(volumeId=t.id, size=t.facts["size"], volumeType=t.facts["type"],
+                    status="creating" if new else "in-use" if t.machine else "available",
+                    availabilityZone=t.facts.get("zone"),
+                    attachmentSet=[dict(instanceId=t.machine, deleteOnTermination=t.dies_with)] if t.machine else [],
+                    tagSet=[dict(key=k, value=v) for k, v in t.tags.items()])
+
+    def CreateVolume(self, p):
+        """https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_CreateVolume.html"""
+        zone, kind, size = p["AvailabilityZone"], p.get("VolumeType", "gp2"), p.get("Size", "")
+        least = {"gp2": 1, "gp3": 1, "st1": 125, "sc1": 125}
+        if zone not in ZONES[self.region]:
+            raise Refusal(400, "InvalidZone.NotFound", f"The zone '{zone}' does not exist.")
+        if kind not in least:
+            raise Refusal(400, "InvalidParameterValue", f"Value ({kind}) for parameter volumeType is invalid.")
+        if not size.isdigit() or not least[kind] <= int(size) <= 16384:
+            raise Refusal(400, "InvalidParameterValue", f"Volume of {size}GiB is out of range for {kind}.")
+        tags = {}
+        for group in seq(p.get("TagSpecification")):
+            if group.get("ResourceType") != "volume":
+                raise Refusal(400, "InvalidParameterValue", "resourceType must be volume.")
+            tags = tags_of(group.get("Tag"))
+        token = p.get("ClientToken", "")
+        same = json.dumps({k: v for k, v in p.items() if k not in ("ClientToken", "DryRun")}, sort_keys=True)
+        known = self.world.recall((self.region, "volume"), token) if token else None
+        if known and known[0] != same:
+            raise Refusal(400, "IdempotentParameterMismatch", "The client token was used with other parameters.")
+        if known:
+            return self.volume(known[1])
+        self.effect()
+        made = self.world.attach("disk", "vol-" + self.world.word(17), tags, None, False, region=self.region, size=size,
+                                 type=kind, zone=zone, ready=self.world.now() + 5)
+        if token:
+            self.world.remember((self.region, "volume"), token, same, made)
+        return self.volume(made)
+
+    def AttachVolume(self, p):
+        disk, m = self.thing(p["VolumeId"], "disk", "InvalidVolume.NotFound"), self.here(p["InstanceId"])
+        if m.phase != "running":
+            raise Refusal(400, "IncorrectState", f"Instance '{m.id}' is not 'running'.")
+        if self.volume(disk)["status"] == "creating":
+            raise Refusal(400, "IncorrectState", f"Volume '{disk.id}' is not 'available'.")
+        if disk.machine:
+            raise Refusal(400, "VolumeInUse", f"{disk.id} is already attached to an instance")
+        if disk.facts.get("zone") != m.zone:
+            raise Refusal(400, "InvalidVolume.ZoneMismatch", f"The volume '{disk.id}' is not in the same availability "
+                          f"zone as instance '{m.id}'")
+        self.effect()
+        disk.machine = m.id
+        return dict(volumeId=disk.id, instanceId=m.id, device=p["Device"], status="attaching")
+
+    def DetachVolume(self, p):
+        disk = self.thing(p["VolumeId"], "disk", "InvalidVolume.NotFound")
+        if not disk.machine or disk.dies_with:
+            raise Refusal(400, "IncorrectState", f"Volume '{disk.id}' is not attached, or is a root.")
+        self.effect()
+        disk.machine = None
+        return dict(volumeId=disk.id, status="detaching")
 
     def DeleteVolume(self, p):
         disk = self.thing(p["VolumeId"], "disk", "InvalidVolume.NotFound")

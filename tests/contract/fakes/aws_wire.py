@@ -58,6 +58,10 @@ ALLOWED = {  # what each action takes; a leading ! is required
     "ImportKeyPair": "!KeyName !PublicKeyMaterial DryRun " + TAGS, "DeleteKeyPair": "KeyName KeyPairId DryRun",
     "DescribeKeyPairs": "KeyName.N KeyPairId.N DryRun Filter.N.Name Filter.N.Value.N",
     "DescribeVolumes": "VolumeId.N " + PAGES, "DeleteVolume": "!VolumeId DryRun",
+    "CreateVolume": "!AvailabilityZone Size VolumeType Iops Throughput Encrypted KmsKeyId SnapshotId ClientToken "
+    "DryRun " + TAGS,
+    "AttachVolume": "!VolumeId !InstanceId !Device DryRun",
+    "DetachVolume": "!VolumeId InstanceId Device Force DryRun",
     "DescribeImages": "ImageId.N Owner.N IncludeDeprecated " + PAGES,
     "DescribeRegions": "RegionName.N AllRegions DryRun Filter.N.Name Filter.N.Value.N",
     "DescribeAvailabilityZones": "ZoneName.N AllAvailabilityZones DryRun Filter.N.Name Filter.N.Value.N",

@@ -115,6 +115,37 @@ class Aws(Client):
                                          {"X-aws-ec2-metadata-token": token})
         return text.decode() if status == 200 else None
 
+    def volumes(self, t):
+        asked = {
+            "AvailabilityZone": "us-east-1b", "Size": "10", "VolumeType": "gp3", "ClientToken": "v" * 8,
+            "TagSpecification.1.ResourceType": "volume", "TagSpecification.1.Tag.1.Key": "rille",
+            "TagSpecification.1.Tag.1.Value": "x"
+        }
+        made = self.call("CreateVolume", asked)
+        disk = made.findtext("volumeId")
+        t.equal(self.call("CreateVolume", asked).findtext("volumeId"), disk)
+        t.code("IdempotentParameterMismatch", lambda: self.call("CreateVolume", dict(asked, Size="11")))
+        t.code("InvalidZone.NotFound", lambda: self.call("CreateVolume", dict(asked, AvailabilityZone="moon")))
+        t.code("InvalidParameterValue", lambda: self.call("CreateVolume", dict(asked, VolumeType="st1")))
+        id = self.create(tag="volume", **{"Placement.AvailabilityZone": "us-east-1b"})
+        attach = lambda to: self.call("AttachVolume", {"VolumeId": disk, "InstanceId": to, "Device": "/dev/sdf"})
+        t.code("IncorrectState", lambda: attach(id))
+        t.turn(10)
+        other = self.create(tag="volume", **{"Placement.AvailabilityZone": "us-east-1a"})
+        t.turn(10)
+        t.code("InvalidVolume.ZoneMismatch", lambda: attach(other))
+        attach(id)
+        t.code("VolumeInUse", lambda: attach(id))
+        t.code("VolumeInUse", lambda: self.call("DeleteVolume", {"VolumeId": disk}))
+        shown = self.call("DescribeInstances", {"InstanceId.1": id})
+        t.equal(disk in [v.text for v in shown.findall(".//volumeId")], True)
+        for one in (id, other):
+            self.terminate(one)
+        t.turn(10)
+        t.equal(t.fake.state()["alive"], 1)  # the volume has outlived both
+        self.call("DeleteVolume", {"VolumeId": disk})
+        t.equal(t.fake.state()["alive"], 0)
+
     def special(self, t):
         """What only this provider has; t is the test case."""
         id = self.create(token="a" * 8, tag="special")
@@ -178,6 +209,7 @@ class Aws(Client):
         t.assertTrue(cost - 1 <= t.machine(kept)["bills"]["disk"] - left <= cost + 10, (cost, t.machine(kept)))
         disk = self.call("DescribeVolumes", {"Filter.1.Name": "status", "Filter.1.Value.1": "available"})
         self.call("DeleteVolume", {"VolumeId": disk.find(".//volumeId").text})
+        self.volumes(t)
         self.call("ImportKeyPair", {"KeyName": "k", "PublicKeyMaterial": "c3NoLWVkMjU1MTkgQUFBQQ=="})
         self.terminate(self.create(KeyName="k"))
         t.code("InvalidKeyPair.NotFound", lambda: self.create(KeyName="other"))

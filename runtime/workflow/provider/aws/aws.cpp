@@ -11,6 +11,7 @@
 #include "runtime/workflow/provider/aws/common.hpp"
 #include "runtime/workflow/provider/aws/ec2.hpp"
 #include "runtime/workflow/provider/aws/iam.hpp"
+#include "runtime/workflow/provider/aws/volumes.hpp"
 #include "runtime/workflow/provider/aws/zones.hpp"
 #include "runtime/workflow/provider/cloud/elsewhere.hpp"
 #include "runtime/workflow/provider/cloud/first_boot.hpp"
@@ -79,12 +80,16 @@ MachineState state_of(const std::string& state) {
   return state == "terminated" ? MachineState::gone : MachineState::terminating;
 }
 
-class Region final : public cloud::RegionDriver, public cloud::AddressListed, public UsualDisk {
+class Region final : public cloud::RegionDriver,
+                     public cloud::AddressListed,
+                     public cloud::VolumeMaker,
+                     public UsualDisk {
  public:
   Region(Loop& loop, std::shared_ptr<Account> account, const std::string& name, Settings settings)
       : loop_(loop), account_(std::move(account)), settings_(std::move(settings)),
         ec2_(loop, account_->chain, name, settings_.endpoints), common_(loop, ec2_, settings_.common),
-        zones_(ec2_, settings_.zones), iam_(loop, account_->chain, name, settings_.endpoints) {}
+        zones_(ec2_, settings_.zones), volumes_(ec2_, settings_.zones, settings_.kms_key, settings_.tags),
+        iam_(loop, account_->chain, name, settings_.endpoints) {}
   const std::string& region() const override { return ec2_.region(); }
   bool is_id(std::string_view id) const override {
     return id.starts_with("i-") || id.starts_with("vol-") || Common::is_id(id);
@@ -116,9 +121,20 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
     co_return out;
   }
 
+  const std::vector<VolumeKind>& volume_kinds() const override { return Volumes::kinds(); }
+  // The price of a gigabyte comes from the settings (disk_price), as that of a machine's disk.
+  Offer volume_offer(const std::string& kind) const override {
+    Offer offer = provider::volume_offer("aws", kind, region(), price_unknown);
+    offer.currency = currency_;
+    offer.billing.minimum_s = billing_minimum_s;
+    return offer;
+  }
+
   Async<Machine> create(CreateRequest request, std::string type, CancelToken token) override {
+    if (is_volume(request)) co_return co_await volumes_.create(std::move(request), std::move(token));
     const TypeName name = read_type_name(type);
-    RILLE_CO_TRY(const Zone zone, co_await zones_.of_offer(name.zone, token));
+    RILLE_CO_TRY(const std::string zone_name, Volumes::zone_of(request, name.zone));
+    RILLE_CO_TRY(const Zone zone, co_await zones_.of_offer(zone_name, token));
     RILLE_CO_TRY(Parameters order, co_await order_of(request, name.type, token));
     if (!zone.name.empty()) order.emplace_back("Placement.AvailabilityZone", zone.name);
     RILLE_CO_TRY(const int efa_cards, co_await efa_cards_of(request, name.type, token));
@@ -139,20 +155,22 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
   Async<Machine> describe(std::string id, CancelToken token) override {
     Machine gone;
     if (id.starts_with("vol-")) {
-      RILLE_CO_TRY(const auto disks, co_await ec2_.loose_disks(token));
-      for (const auto& disk : disks)
-        if (disk.first == id) co_return left_over(disk.first, disk.second);
+      RILLE_CO_TRY(const std::vector<Disk> disks, co_await ec2_.disks(token));
+      for (const Disk& disk : disks)
+        if (disk.id == id && Volumes::is_shown(disk)) co_return Volumes::machine_of(disk);
       co_return gone;
     }
     if (Common::is_id(id)) co_return co_await common_.describe(std::move(id), std::move(token));
     Parameters asked{{"InstanceId.1", id}};
     RILLE_CO_TRY(const std::vector<Instance> found, co_await ec2_.describe(std::move(asked), token));
     if (found.empty()) co_return gone;
-    co_return machine_of(found.front());
+    RILLE_CO_TRY(Machine machine, machine_of(found.front()));
+    if (machine.state == MachineState::live) RILLE_CO_CHECK(co_await volumes_.attach(found.front(), machine, token));
+    co_return machine;
   }
 
-  // Also lists disks that outlived their machine, which cost money, and unused shared resources, which do not. Ended
-  // instances, which EC2 lists for an hour, are used only to find out which machines were in a cluster.
+  // Also lists volumes, disks that outlived their machine, which cost money, and unused shared resources, which do not.
+  // Ended instances, which EC2 lists for an hour, are used only to find out which machines were in a cluster.
   Async<std::vector<Machine>> list(std::string tag_prefix, CancelToken token) override {
     Parameters asked{{"Filter.1.Name", "tag-key"}, {"Filter.1.Value.1", tag_key}, {"MaxResults", "1000"}};
     RILLE_CO_TRY(std::vector<Instance> all, co_await ec2_.describe(std::move(asked), token));
@@ -162,8 +180,9 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
       RILLE_CO_TRY(Machine m, machine_of(instance));
       out.push_back(std::move(m));
     }
-    RILLE_CO_TRY(const auto disks, co_await ec2_.loose_disks(token));
-    for (const auto& [disk, tag] : disks) out.push_back(left_over(disk, tag));
+    RILLE_CO_TRY(const std::vector<Disk> disks, co_await ec2_.disks(token));
+    for (const Disk& disk : disks)
+      if (Volumes::is_shown(disk)) out.push_back(Volumes::machine_of(disk));
     RILLE_CO_TRY(std::vector<Machine> left, co_await common_.left_over(std::move(all), std::move(tag_prefix), token));
     std::move(left.begin(), left.end(), std::back_inserter(out));
     co_return out;
@@ -334,7 +353,8 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
     } else if (image.id.empty()) {
       RILLE_CO_TRY(image, co_await ec2_.image(named, token));
     }
-    RILLE_CO_TRY(const std::string user_data, account_->access.user_data(request, true, user_data_bytes_max));
+    RILLE_CO_TRY(const std::string user_data,
+                 account_->access.user_data(request, true, user_data_bytes_max, Volumes::boot_disks(request)));
     const std::int64_t disk_bytes = request.disk_bytes ? request.disk_bytes : settings_.disk_bytes;
     Parameters out{{"ImageId", image.id},
                    {"InstanceType", type},
@@ -365,6 +385,7 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
                          fmt::format("{}.{:06}", most / 1'000'000, most % 1'000'000));
     }
     const std::string cluster = cluster_in(request);
+    const std::string volumes = Volumes::ids_in(request);
     int n = 0;
     for (const char* kind : {"instance", "volume", "network-interface", "spot-instances-request"}) {
       if (std::string_view(kind).starts_with("spot-") && !request.offer.spot) continue;
@@ -380,6 +401,7 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
                    {{fmt::format("{}Tag.{}.Key", at, ++tags), key}, {fmt::format("{}Tag.{}.Value", at, tags), value}});
       };
       if (!cluster.empty()) add(cluster_key, cluster);
+      if (!volumes.empty() && std::string_view(kind) == "instance") add(volumes_key, volumes);
       for (const auto& [key, value] : *settings_.tags.as_object()) add(key, *value.as_string());
     }
     co_return out;
@@ -436,6 +458,7 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
   Ec2 ec2_;
   Common common_;
   Zones zones_;
+  Volumes volumes_;
   Iam iam_;
   const std::string currency_ = region().starts_with("cn-") ? "CNY" : "USD";
   std::vector<InstanceType> types_;

@@ -33,6 +33,6 @@ inline constexpr const char* aws_options[] = {"reservation", "image"};
 inline constexpr const char* aws_secrets[] = {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN",
                                               "AWS_CONTAINER_AUTHORIZATION_TOKEN"};
 // `true` is Manner::narrow: a query gets prices of at most 100 types per region, so its answer serves no other query.
-inline constexpr Manner aws_manner{true, aws_variables, aws_refusals, aws_options, aws_notice, 0, aws_secrets};
+inline constexpr Manner aws_manner{true, aws_variables, aws_refusals, aws_options, aws_notice, 0, aws_secrets, true};
 
 }  // namespace rille::provider

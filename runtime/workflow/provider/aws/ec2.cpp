@@ -64,6 +64,7 @@ constexpr net::Meaning meanings[] = {
     {"PlacementGroupLimitExceeded", Trouble::quota,
      "each cluster with EFA gets a placement group: request more: Service Quotas, EC2"},
     {"DependencyViolation", Trouble::conflict},
+    {"VolumeInUse", Trouble::conflict, "an instance has the volume: release that instance first"},
     {"ReservationCapacityExceeded", Trouble::capacity, "the configured reservation is in use, or of another type"},
 };
 
@@ -90,6 +91,14 @@ Instance read_instance(const Value& v) {
   out.private_address = v.text("privateIpAddress");
   out.reason = v["stateReason"].text("code");
   out.spot = v.text("instanceLifecycle") == "spot";
+  const std::string told = tag_in(v["tagSet"], volumes_key);
+  for (std::string_view rest = told; !rest.empty();) {
+    const std::string_view word = rest.substr(0, rest.find(' '));
+    out.volumes.emplace_back(word);
+    rest.remove_prefix(std::min(rest.size(), word.size() + 1));
+  }
+  for (const Value& disk : list_of(v["blockDeviceMapping"]))
+    if (disk["ebs"].text("status") == "attached") out.disks.push_back(disk["ebs"].text("volumeId"));
   if (const Result<std::int64_t> launched = parse_utc(v.text("launchTime"))) out.launched_wall_us = *launched;
   if (out.state == "shutting-down" || out.state == "terminated") out.ended_wall_us = transition_of(v.text("reason"));
   return out;
@@ -287,14 +296,49 @@ Async<> Ec2::start(std::string id, CancelToken token) {
   co_return success();
 }
 
-Async<std::vector<std::pair<std::string, std::string>>> Ec2::loose_disks(CancelToken token) {
-  Parameters asked{{"Filter.1.Name", "tag-key"},
-                   {"Filter.1.Value.1", tag_key},
-                   {"Filter.2.Name", "status"},
-                   {"Filter.2.Value.1", "available"}};
+namespace {
+Disk read_disk(const Value& v) {
+  Disk out;
+  out.id = v.text("volumeId");
+  out.tag = tag_in(v["tagSet"]);
+  out.state = v.text("status");
+  out.zone = v.text("availabilityZone");
+  out.is_volume = !tag_in(v["tagSet"], volume_key).empty();
+  return out;
+}
+}  // namespace
+
+Async<std::vector<Disk>> Ec2::disks(CancelToken token) {
+  Parameters asked{{"Filter.1.Name", "tag-key"}, {"Filter.1.Value.1", tag_key}};
   RILLE_CO_TRY(const Value all, co_await page_through("DescribeVolumes", std::move(asked), "volumeSet", token));
-  std::vector<std::pair<std::string, std::string>> out;
-  for (const Value& v : *all.as_array()) out.emplace_back(v.text("volumeId"), tag_in(v["tagSet"]));
+  std::vector<Disk> out;
+  for (const Value& v : *all.as_array()) out.push_back(read_disk(v));
+  co_return out;
+}
+
+Async<Disk> Ec2::create_disk(Parameters parameters, std::int64_t send_by_wall_us, CancelToken token) {
+  RILLE_CO_TRY(const Value answer,
+               co_await call("CreateVolume", std::move(parameters), Effect::lasting.by(send_by_wall_us), token));
+  if (answer.text("volumeId").empty()) co_return net::not_theirs("aws", "CreateVolume");
+  co_return read_disk(answer);
+}
+
+Async<> Ec2::attach(std::string disk, std::string instance, std::string device, CancelToken token) {
+  Parameters asked{{"VolumeId", disk}, {"InstanceId", instance}, {"Device", device}};
+  RILLE_CO_CHECK(co_await call("AttachVolume", std::move(asked), Effect::none, token));
+  co_return success();
+}
+
+Async<std::vector<std::string>> Ec2::zones(CancelToken token) {
+  Parameters asked{{"Filter.1.Name", "zone-type"},
+                   {"Filter.1.Value.1", "availability-zone"},
+                   {"Filter.2.Name", "state"},
+                   {"Filter.2.Value.1", "available"}};
+  RILLE_CO_TRY(const Value answer, co_await call("DescribeAvailabilityZones", std::move(asked), Effect::none, token));
+  std::vector<std::string> out;
+  for (const Value& zone : list_of(answer["availabilityZoneInfo"])) out.push_back(zone.text("zoneName"));
+  std::sort(out.begin(), out.end());
+  if (out.empty()) co_return net::not_theirs("aws", "DescribeAvailabilityZones");
   co_return out;
 }
 

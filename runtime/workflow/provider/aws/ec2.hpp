@@ -27,9 +27,16 @@ struct InstanceType {
 
 struct Instance {
   std::string id, state, tag, cluster, token, zone, type, address, private_address, reason;
+  std::vector<std::string> volumes, disks;  // volumes that it shall have; ids of all disks that are attached
   std::int64_t launched_wall_us = 0;
   std::int64_t ended_wall_us = 0;  // when termination began; 0: not terminated, or unknown
   bool spot = false;
+};
+
+// An EBS volume with a tag of Rille: of a machine, or one that outlives machines.
+struct Disk {
+  std::string id, tag, state, zone;
+  bool is_volume = false;
 };
 
 // A security group or placement group with a tag of Rille.
@@ -48,7 +55,8 @@ struct GroupWish {
 net::ApiOptions api_options(const std::string& region, const char* service, bool json);
 using net::aws::domain_of;
 using net::aws::parts_for;
-inline constexpr const char *tag_key = "rille", *cluster_key = "rille-cluster";
+inline constexpr const char *tag_key = "rille", *cluster_key = "rille-cluster", *volume_key = "rille-volume",
+                            *volumes_key = "rille-volumes";  // of a volume; of an instance: the ids of its volumes
 std::string tag_in(const Value& tags, const char* key = tag_key);  // the value of tag `key`; "": not tagged
 
 class Ec2 {
@@ -76,8 +84,11 @@ class Ec2 {
   Async<> stop(std::string id, CancelToken token);
   Async<> change_type(std::string id, std::string type, CancelToken token);
   Async<> start(std::string id, CancelToken token);
-  // Disks with a tag of Rille that are attached to no instance, as (disk id, tag).
-  Async<std::vector<std::pair<std::string, std::string>>> loose_disks(CancelToken token);
+  // All disks with a tag of Rille.
+  Async<std::vector<Disk>> disks(CancelToken token);
+  Async<Disk> create_disk(Parameters parameters, std::int64_t send_by_wall_us, CancelToken token);
+  Async<> attach(std::string disk, std::string instance, std::string device, CancelToken token);
+  Async<std::vector<std::string>> zones(CancelToken token);  // the region's zones that are available, by name
   Async<> delete_disk(std::string id, CancelToken token);
   struct Image {
     std::string id, root;

@@ -62,45 +62,29 @@ systemctl enable --now rille-look.timer
                      fmt::arg("dir", instance_directory), fmt::arg("after", (orphan_after_ms + 999) / 1000));
 }
 
-}  // namespace
-
-// Our key is the first line of root's authorized_keys: if the cloud also got the key, cloud-init has added it with a
-// forced command that only prints which user to log in as, and sshd uses the first matching line.
-std::string first_boot_script(const FirstBoot& boot) {
-  Value machine;
-  machine.set("id", boot.tag).set("tag", boot.tag).set("expires_wall_us", boot.expires_wall_us);
-  machine.set("orphan_after_ms", boot.orphan_after_ms).set("terminating", false);
-  if (!boot.notice.url.empty()) machine.set("notice", boot.notice.to_value());
-  if (boot.idle_after_ms) machine.set("idle_after_ms", boot.idle_after_ms).set("idle_below", boot.idle_below);
-  const bool powers_off = boot.powers_off && boot.expires_wall_us != 0;
-  // The agent ends the machine by this command, which starts the systemd unit created below.
-  if (powers_off) machine.set("end", Value::Array{"/bin/systemctl", "--no-block", "start", "rille-end.service"});
-  else machine.set("keeps_files", true);
-  std::string out = fmt::format(R"sh(#!/bin/sh
-set -u
-umask 077
-{install}mkdir -p /root/.ssh /etc/ssh/sshd_config.d {dir}/work
-echo 'PermitRootLogin prohibit-password' >/etc/ssh/sshd_config.d/00-rille.conf
-{{ echo {key}; cat /root/.ssh/authorized_keys 2>/dev/null; }} >/root/.ssh/with-rille
-mv /root/.ssh/with-rille /root/.ssh/authorized_keys
-cat >/etc/ssh/ssh_host_ed25519_key <<'END'
-{host_private}END
-echo {host_public} >/etc/ssh/ssh_host_ed25519_key.pub
-{start}
-printf '%s\n' {machine} >{dir}/machine.json
+// Mounts the disks, or ends the script. Blank: no signature of a file system, and a first MiB of zeros, as new disks
+// have; blkid alone gives the same code for a disk that it cannot read.
+std::string mounts_disks(const std::vector<BootDisk>& disks) {
+  std::string out;
+  for (const BootDisk& disk : disks)
+    out += fmt::format(R"sh(n=0
+while [ ! -b {device} ] && [ $n -lt 900 ]; do sleep 1; n=$((n + 1)); done
+blkid -p {device} >/dev/null
+[ $? -ne 2 ] || ! head -c 1048576 {device} | cmp -s -n 1048576 - /dev/zero || mkfs.ext4 -q -F {device}
+mkdir -p /mnt/rille/{at}
+mount {device} /mnt/rille/{at} || exit 1
+echo "UUID=$(blkid -s UUID -o value {device}) /mnt/rille/{at} auto nofail 0 2" >>/etc/fstab
+ln -sfn /mnt/rille/{at} {dir}/work/{at}
 )sh",
-                                fmt::arg("install", boot.container ? installs_sshd : ""),
-                                fmt::arg("start", boot.container ? starts_sshd : restarts_sshd),
-                                fmt::arg("dir", instance_directory), fmt::arg("key", shell_quote(boot.authorized_key)),
-                                fmt::arg("host_private", boot.host_key.private_text),
-                                fmt::arg("host_public", shell_quote(boot.host_key.public_line)),
-                                fmt::arg("machine", shell_quote(machine.to_json())));
-  if (!powers_off) return out;
-  // A timer that survives a reboot, and fires at once if its time passed during the reboot. A timer whose time has
-  // passed when it is created would never fire, so it is then set to fire in a minute.
+                       fmt::arg("device", disk.device), fmt::arg("at", disk.at), fmt::arg("dir", instance_directory));
+  return out;
+}
+
+// Ends the machine at its expiry, by a timer that survives a reboot, and fires at once if its time passed during the
+// reboot. A timer whose time has passed when it is created would never fire, so it is then set to fire in a minute.
+std::string ends_machine(const FirstBoot& boot) {
   const std::int64_t ends_s = boot.expires_wall_us / 1'000'000;
-  return out +
-         fmt::format(R"sh(cat >/etc/systemd/system/rille-end.service <<'END'
+  return fmt::format(R"sh(cat >/etc/systemd/system/rille-end.service <<'END'
 [Service]
 Type=oneshot
 ExecStart=/bin/systemctl --no-wall poweroff
@@ -121,6 +105,43 @@ systemctl enable --now rille-end.timer
          (boot.orphan_after_ms > 0 ? looks_for_agent(boot.orphan_after_ms) : "");
 }
 
+}  // namespace
+
+// Our key is the first line of root's authorized_keys: if the cloud also got the key, cloud-init has added it with a
+// forced command that only prints which user to log in as, and sshd uses the first matching line.
+std::string first_boot_script(const FirstBoot& boot) {
+  Value machine;
+  machine.set("id", boot.tag).set("tag", boot.tag).set("expires_wall_us", boot.expires_wall_us);
+  machine.set("orphan_after_ms", boot.orphan_after_ms).set("terminating", false);
+  if (!boot.notice.url.empty()) machine.set("notice", boot.notice.to_value());
+  if (boot.idle_after_ms) machine.set("idle_after_ms", boot.idle_after_ms).set("idle_below", boot.idle_below);
+  const bool powers_off = boot.powers_off && boot.expires_wall_us != 0;
+  // The agent ends the machine by this command, which starts the systemd unit created below.
+  if (powers_off) machine.set("end", Value::Array{"/bin/systemctl", "--no-block", "start", "rille-end.service"});
+  else machine.set("keeps_files", true);
+  const std::string begins = "#!/bin/sh\nset -u\numask 077\n";
+  const std::string ends = powers_off ? ends_machine(boot) : "";
+  const std::string opens = fmt::format(
+      R"sh({install}mkdir -p /root/.ssh /etc/ssh/sshd_config.d {dir}/work
+echo 'PermitRootLogin prohibit-password' >/etc/ssh/sshd_config.d/00-rille.conf
+{{ echo {key}; cat /root/.ssh/authorized_keys 2>/dev/null; }} >/root/.ssh/with-rille
+mv /root/.ssh/with-rille /root/.ssh/authorized_keys
+cat >/etc/ssh/ssh_host_ed25519_key <<'END'
+{host_private}END
+echo {host_public} >/etc/ssh/ssh_host_ed25519_key.pub
+{start}
+printf '%s\n' {machine} >{dir}/machine.json
+)sh",
+      fmt::arg("install", boot.container ? installs_sshd : ""),
+      fmt::arg("start", boot.container ? starts_sshd : restarts_sshd), fmt::arg("dir", instance_directory),
+      fmt::arg("key", shell_quote(boot.authorized_key)), fmt::arg("host_private", boot.host_key.private_text),
+      fmt::arg("host_public", shell_quote(boot.host_key.public_line)),
+      fmt::arg("machine", shell_quote(machine.to_json())));
+  if (boot.disks.empty()) return begins + opens + ends;
+  // The switch comes first: it must work although a disk cannot be mounted.
+  return begins + fmt::format("mkdir -p {}/work\n", instance_directory) + ends + mounts_disks(boot.disks) + opens;
+}
+
 FirstBoot Access::boot_of(const CreateRequest& request) const {
   FirstBoot boot;
   boot.tag = request.tag;
@@ -135,8 +156,10 @@ FirstBoot Access::boot_of(const CreateRequest& request) const {
   return boot;
 }
 
-Result<std::string> Access::user_data(const CreateRequest& request, bool powers_off, std::size_t bytes_max) const {
+Result<std::string> Access::user_data(const CreateRequest& request, bool powers_off, std::size_t bytes_max,
+                                      std::vector<BootDisk> disks) const {
   FirstBoot boot = boot_of(request);
+  boot.disks = std::move(disks);
   boot.powers_off = powers_off;
   RILLE_TRY(const std::string text, fitting(first_boot_script(boot), bytes_max));
   return to_base64(text);

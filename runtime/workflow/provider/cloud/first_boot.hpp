@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "runtime/core/base/notice_spec.hpp"
 #include "runtime/workflow/provider/cloud/ssh_keys.hpp"
@@ -14,6 +15,11 @@ namespace rille::provider::cloud {
 
 inline constexpr const char* instance_directory = "/var/lib/rille/instance";
 
+// A volume to mount in the instance's work folder, at `at`.
+struct BootDisk {
+  std::string at, device;  // device: its path on the machine, which may appear late
+};
+
 struct FirstBoot {
   std::string tag, authorized_key;
   SshKey host_key;
@@ -21,7 +27,9 @@ struct FirstBoot {
   double idle_below = 0;
   bool powers_off = false;  // power off at the machine's expiry; set if that ends billing
   NoticeSpec notice;        // where a spot machine learns of its preemption
-  bool container = false;   // no init system: the script installs sshd if missing, and starts it
+  // The machine accepts our key only once all of these are mounted. A disk is formatted only if it is blank.
+  std::vector<BootDisk> disks;
+  bool container = false;  // no init system: the script installs sshd if missing, and starts it
 };
 
 // A /bin/sh script, run as root. Deterministic, since a repeated create call must send the same bytes.
@@ -37,7 +45,8 @@ class Access {
   // the public key, to be authorized on a machine
   const std::string& public_line() const { return keys_.public_line(); }
   // first_boot_script for this request, in base64. invalid: longer than the cloud allows.
-  Result<std::string> user_data(const CreateRequest& request, bool powers_off, std::size_t bytes_max) const;
+  Result<std::string> user_data(const CreateRequest& request, bool powers_off, std::size_t bytes_max,
+                                std::vector<BootDisk> disks = {}) const;
   // first_boot_script as plain text, for machines for which powering off does not end billing. invalid: longer than the
   // cloud allows.
   Result<std::string> script(const CreateRequest& request, bool container, std::size_t bytes_max) const;

@@ -33,7 +33,8 @@ class Regional final : public Provider,
                        public Rearmed,
                        public SpotPriced,
                        public Addressed,
-                       public UsualDisk {
+                       public UsualDisk,
+                       public VolumeSeller {
  public:
   // Makes the driver of a region that is not in the settings; empty function: such regions are not reachable.
   using Elsewhere = std::function<Result<std::unique_ptr<RegionDriver>>(const std::string& region)>;
@@ -68,6 +69,24 @@ class Regional final : public Provider,
       const auto price = [](const Offer& o) { return static_cast<std::uint64_t>(o.price_micros_per_hour); };
       return price(a) < price(b);  // as unsigned, so that an unknown price (-1) sorts last
     });
+    co_return out;
+  }
+
+  const std::vector<VolumeKind>& volume_kinds() const override {
+    static const std::vector<VolumeKind> none;
+    const auto* const maker = dynamic_cast<const VolumeMaker*>(regions_.front().get());
+    return maker ? maker->volume_kinds() : none;
+  }
+  Async<std::vector<Offer>> volume_offers(VolumeWish wish, CancelToken) override {
+    std::vector<Offer> out;
+    for (const auto& driver : regions_) {
+      const auto* const maker = dynamic_cast<const VolumeMaker*>(driver.get());
+      if (!maker || (!wish.region.empty() && wish.region != driver->region())) continue;
+      out.push_back(maker->volume_offer(wish.kind));
+      out.back().provider = name_;
+      out.back().region = driver->region();
+      out.back().id = fmt::format("{}/volume:{}", driver->region(), wish.kind);
+    }
     co_return out;
   }
 

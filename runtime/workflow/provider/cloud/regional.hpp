@@ -11,6 +11,7 @@
 
 #include "runtime/workflow/provider/provider.hpp"
 #include "runtime/workflow/provider/spot_market.hpp"
+#include "runtime/workflow/provider/volumes.hpp"
 
 namespace rille::provider::cloud {
 
@@ -42,6 +43,14 @@ class RegionDriver {
   virtual SpotMarket market() const { return {}; }
   virtual Async<std::vector<PricePoint>> spot_prices(Offer offer, std::string zone, std::int64_t since_us,
                                                      CancelToken token);
+};
+
+// A RegionDriver whose create() makes volumes, too (is_volume(request)); the offer's id is then "volume:KIND".
+class VolumeMaker {
+ public:
+  virtual ~VolumeMaker() = default;
+  virtual const std::vector<VolumeKind>& volume_kinds() const = 0;
+  virtual Offer volume_offer(const std::string& kind) const = 0;  // made by provider::volume_offer
 };
 
 // The offers in one of the `wanted` regions ("US" matches "Texas, US"); all if `wanted` is empty. capacity: all offers

@@ -18,6 +18,7 @@
 #include "runtime/core/store/file.hpp"
 #include "runtime/core/store/instance_dir.hpp"
 #include "runtime/workflow/provider/local/gpus.hpp"
+#include "runtime/workflow/provider/volumes.hpp"
 
 namespace rille::provider {
 
@@ -27,14 +28,18 @@ namespace {
 
 // The provider's blocking functions, which run on the thread pool.
 struct LocalStore {
-  std::string name, instances;
+  std::string name, instances, volumes;
   std::int64_t grace_ms;
   store::GpuClaims claims;
 
-  std::string directory(const std::string& id) const { return instances + "/" + id; }
+  // A volume's directory has a machine.json as an instance's, and the folder `files`.
+  static bool is_volume_id(const std::string& id) { return id.starts_with("v-"); }
+  const std::string& folder(const std::string& id) const { return is_volume_id(id) ? volumes : instances; }
+  std::string directory(const std::string& id) const { return folder(id) + "/" + id; }
+  std::string files(const std::string& volume) const { return directory(volume) + "/files"; }
 
   static bool plausible_id(const std::string& id) {
-    return id.size() > 2 && id.compare(0, 2, "i-") == 0 &&
+    return id.size() > 2 && (id.starts_with("i-") || is_volume_id(id)) &&
            id.find_first_not_of("0123456789abcdef", 2) == std::string::npos;
   }
 
@@ -51,8 +56,8 @@ struct LocalStore {
     machine.tag = file.text("tag");
     machine.created_wall_us = file.integer("created_wall_us");
     machine.expires_wall_us = file.integer("expires_wall_us");
-    machine.channel.directory = directory(id);
-    machine.details.set("directory", directory(id));
+    if (!is_volume_id(id)) machine.channel.directory = directory(id);
+    machine.details.set("directory", is_volume_id(id) ? files(id) : directory(id));
     if (const Value::Array* gpus = file["gpus"].as_array(); gpus && !gpus->empty()) machine.details.set("gpus", *gpus);
     return machine;
   }
@@ -69,24 +74,21 @@ struct LocalStore {
   // The directory is made under a temporary name and renamed, so that an instance is either complete, with its tag, or
   // absent.
   Result<Machine> create(const CreateRequest& request, std::int64_t now_us) const {
-    std::string id = "i-" + derive_hex({"local", request.token}, 16);
+    const bool volume = is_volume(request);
+    const std::string id = (volume ? "v-" : "i-") + derive_hex({"local", request.token}, 16);
     RILLE_TRY(Machine before, describe(id));
     if (before.state != MachineState::gone) return before;
-    std::string fresh = instances + "/.new-" + id + "-" + random_hex(4);
-    RILLE_CHECK(store::make_directories(fresh + "/work"));
+    std::string fresh = folder(id) + "/.new-" + id + "-" + random_hex(4);
+    RILLE_CHECK(store::make_directories(fresh + (volume ? "/files" : "/work")));
     chmod(fresh.c_str(), 0700);
     Value file;
     file.set("id", id).set("tag", request.tag).set("token", request.token).set("created_wall_us", now_us);
-    request.tell_end(file);
+    if (!volume) request.tell_end(file);
     file.set("offer", request.offer.to_value());
-    const std::vector<LocalGpu> gpus = local_gpus();
-    auto mine = claim_gpus(gpus, claims, request.offer, directory(id), now_us);
-    if (!mine) {
+    if (Result<> filled = volume ? success() : fill(id, fresh, file, request, now_us); !filled) {
       RILLE_CHECK(store::remove_tree(fresh));
-      return std::move(mine).error();
+      return std::move(filled).error();
     }
-    // not set if empty: an empty list would hide all GPUs
-    if (!gpus.empty()) file.set("gpus", Value::Array(mine->begin(), mine->end()));
     RILLE_CHECK(store::write_machine(fresh, file));
     // The rename replaces an empty directory, which a terminate left; a non-empty one was made by another create.
     if (rename(fresh.c_str(), directory(id).c_str()) < 0) {
@@ -94,32 +96,58 @@ struct LocalStore {
       RILLE_CHECK(store::remove_tree(fresh));
       if (e != EEXIST && e != ENOTEMPTY) return errno_error("create", directory(id), e);
     }
-    RILLE_CHECK(store::sync_directory(instances));
+    RILLE_CHECK(store::sync_directory(folder(id)));
     return describe(id);
+  }
+
+  // What an instance has and a volume has not: its volumes and its GPUs.
+  Result<> fill(const std::string& id, const std::string& fresh, Value& file, const CreateRequest& request,
+                std::int64_t now_us) const {
+    for (const Mount& mount : mounts_in(request)) RILLE_CHECK(link_volume(mount, fresh + "/work/" + mount.at));
+    const std::vector<LocalGpu> gpus = local_gpus();
+    RILLE_TRY(auto mine, claim_gpus(gpus, claims, request.offer, directory(id), now_us));
+    // not set if empty: an empty list would hide all GPUs
+    if (!gpus.empty()) file.set("gpus", Value::Array(mine.begin(), mine.end()));
+    return {};
+  }
+
+  Result<> link_volume(const Mount& mount, const std::string& link) const {
+    RILLE_TRY(const Machine volume, describe(mount.id));
+    if (!is_volume_id(mount.id) || volume.state != MachineState::live)
+      return make_error(
+          ErrorKind::state, fmt::format("the volume '{}' ({}) is not there", mount.at, mount.id),
+          "see `rille volume ls`; a volume whose folder was removed by hand is made anew by rille.volume");
+    if (symlink(files(mount.id).c_str(), link.c_str()) < 0) return errno_error("link", link, errno);
+    return {};
   }
 
   Result<std::vector<Machine>> list(const std::string& prefix, std::int64_t now_us) const {
     std::vector<Machine> out;
+    for (const std::string* in : {&instances, &volumes}) RILLE_CHECK(list_folder(*in, prefix, now_us, out));
+    return out;
+  }
+
+  Result<> list_folder(const std::string& in, const std::string& prefix, std::int64_t now_us,
+                       std::vector<Machine>& out) const {
     std::error_code error;
     std::vector<std::string> names;
-    for (fs::directory_iterator it(instances, error), end; !error && it != end; it.increment(error))
+    for (fs::directory_iterator it(in, error), end; !error && it != end; it.increment(error))
       names.push_back(it->path().filename());
-    if (error && error.value() != ENOENT) return errno_error("list", instances, error.value());
+    if (error && error.value() != ENOENT) return errno_error("list", in, error.value());
     std::sort(names.begin(), names.end());
     for (const std::string& id : names) {
-      if (id.compare(0, 5, ".new-") == 0) sweep(id, now_us);
-      if (!plausible_id(id)) continue;
+      if (id.compare(0, 5, ".new-") == 0) sweep(in + "/" + id, now_us);
+      if (!plausible_id(id) || folder(id) != in) continue;
       RILLE_TRY(Machine machine, describe(id));
       if (machine.state != MachineState::gone && machine.tag.compare(0, prefix.size(), prefix) == 0)
         out.push_back(std::move(machine));
     }
-    return out;
+    return {};
   }
 
   // Removes a temporary directory that a killed create left an hour ago or earlier; no create takes that long.
-  void sweep(const std::string& entry, std::int64_t now_us) const {
+  static void sweep(const std::string& path, std::int64_t now_us) {
     struct stat st {};
-    std::string path = instances + "/" + entry;
     if (stat(path.c_str(), &st) == 0 && now_us / 1'000'000 - st.st_mtime > 3600) store::remove_tree(path).ok();
   }
 
@@ -134,11 +162,27 @@ struct LocalStore {
     if (!S_ISDIR(st.st_mode))  // nothing is removed where a link leads
       return make_error(ErrorKind::integrity, fmt::format("'{}' is not a folder", dir),
                         "it was put there by somebody else: remove it by hand");
+    if (is_volume_id(id)) RILLE_CHECK(check_unused(id));
     RILLE_CHECK(store::mark_terminating(dir));
+    if (is_volume_id(id)) return store::remove_instance_directory(dir);
     RILLE_CHECK(end_agent(dir));
     RILLE_CHECK(end_rest(dir));
     give_back_gpus(dir);
     return store::remove_instance_directory(dir);
+  }
+
+  // Whether no instance has a link to the volume.
+  Result<> check_unused(const std::string& volume) const {
+    std::error_code error;
+    for (fs::directory_iterator it(instances, error), end; !error && it != end; it.increment(error)) {
+      std::error_code of_work, of_link;
+      for (fs::directory_iterator in(it->path() / "work", of_work); !of_work && in != end; in.increment(of_work))
+        if (in->is_symlink(of_link) && fs::read_symlink(in->path(), of_link) == files(volume))
+          return make_error(ErrorKind::state,
+                            fmt::format("the volume {} is mounted on {}", volume, it->path().filename().string()),
+                            "release that instance first: `rille leases`");
+    }
+    return {};
   }
 
   // Releases GPU claims that no agent has taken over; claims taken over by an agent ended with the agent.
@@ -180,13 +224,14 @@ std::int64_t machine_memory_bytes() {
   return static_cast<std::int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
 }
 
-class Local : public Provider {
+class Local : public Provider, public VolumeSeller {
  public:
   Local(Loop& loop, LocalOptions options) : loop_(loop), options_(std::move(options)) {
     // An instance's processes are found by the directory path in their environment, so the path must be canonical.
     std::error_code error;
     fs::path real = fs::weakly_canonical(fs::absolute(options_.root + "/instances", error), error);
-    store_ = {name_, error ? options_.root + "/instances" : real.string(), options_.grace_ms, store::GpuClaims()};
+    const std::string instances = error ? options_.root + "/instances" : real.string();
+    store_ = {name_, instances, store::parent_path(instances) + "/volumes", options_.grace_ms, store::GpuClaims()};
     traits_.token_lifetime_ms = 10LL * 365 * 86'400'000;
     traits_.create_timeout_ms = 0;  // a create cannot take effect after its process has ended
     traits_.dead_man = DeadMan::guest;
@@ -222,6 +267,16 @@ class Local : public Provider {
     if (!(query.runnable && usable) && offer.matches(query)) out.push_back(std::move(offer));
     for (Offer& o : with_gpus)
       if (o.matches(query)) out.push_back(std::move(o));
+    co_return out;
+  }
+
+  const std::vector<VolumeKind>& volume_kinds() const override {
+    static const std::vector<VolumeKind> kinds{{"folder", true}};
+    return kinds;
+  }
+  Async<std::vector<Offer>> volume_offers(VolumeWish wish, CancelToken) override {
+    std::vector<Offer> out;
+    if (wish.region.empty() || wish.region == "here") out.push_back(volume_offer(name_, wish.kind, "here", 0));
     co_return out;
   }
 

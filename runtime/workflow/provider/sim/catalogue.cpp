@@ -27,6 +27,11 @@ const std::vector<Type>& types() {
   return all;
 }
 
+const std::vector<Type>& volume_types() {
+  static const std::vector<Type> all = {{"ssd", "", 0, 0, 0, 0, 0.11, 0, 0}, {"shared", "", 0, 0, 0, 0, 0.41, 0, 0}};
+  return all;
+}
+
 const std::vector<Region>& regions() {
   static const std::vector<Region> all = {
       {"us-east", 1.00}, {"us-west", 1.05}, {"eu-west", 1.12}, {"ap-southeast", 1.21}};

@@ -27,6 +27,7 @@ struct Region {
 };
 
 const std::vector<Type>& types();
+const std::vector<Type>& volume_types();  // price: dollars per hour of a terabyte
 const std::vector<Region>& regions();
 
 // The parts of an offer id such as "h100x8@us-east:spot". type and region are null if the id is unknown.

@@ -118,6 +118,7 @@ Result<Machine> Cloud::create(const CreateRequest& request, std::int64_t late_us
       if (now < box.end_us() || !box.end_us()) known.tag = box.tag, known.state = MachineState::pending;
       return known;
     }
+  if (is_volume(request)) return create_volume(request, late_us);
   OfferParts place = find_place(request.offer.id);
   if (!place.type)
     return make_error(ErrorKind::invalid, fmt::format("the simulated cloud has no offer '{}'", request.offer.id),
@@ -126,7 +127,10 @@ Result<Machine> Cloud::create(const CreateRequest& request, std::int64_t late_us
     ++counts.refused;
     return nothing_left(place);
   }
+  const std::vector<Mount> mounts = mounts_in(request);
+  RILLE_CHECK(check_volumes(mounts, place));
   Box box;
+  for (const Mount& m : mounts) box.volumes.push_back(m.id);
   box.id = fmt::format("{}{}", id_prefix, boxes_.size() + 1);
   box.tag = request.tag;
   box.token = request.token;
@@ -141,6 +145,78 @@ Result<Machine> Cloud::create(const CreateRequest& request, std::int64_t late_us
   boxes_.push_back(std::move(box));
   Machine made = view(boxes_.back());
   made.tag = request.tag;  // the create response shows the tag at once, without visibility lag
+  made.state = MachineState::pending;
+  return made;
+}
+
+// The machine that has the volume; null: none has.
+const Box* Cloud::user_of(const Box& volume) const {
+  const auto has_it = [&](const Box& box) {
+    return box.alive(now_us()) && std::find(box.volumes.begin(), box.volumes.end(), volume.id) != box.volumes.end();
+  };
+  const auto user = std::find_if(boxes_.begin(), boxes_.end(), has_it);
+  return user == boxes_.end() ? nullptr : &*user;
+}
+
+Result<> Cloud::check_volumes(const std::vector<Mount>& mounts, const OfferParts& place) {
+  for (const Mount& m : mounts) {
+    const auto volume = locate(m.id);
+    if (volume == boxes_.end() || !volume->is_volume || volume->terminated_us || !volume->alive(now_us()))
+      return make_error(ErrorKind::invalid, fmt::format("the volume {} does not exist", m.id), "make another one");
+    if (volume->place.region != place.region)
+      return make_error(
+          ErrorKind::invalid,
+          fmt::format("the volume {} is in {}, not in {}", m.id, volume->place.region->id, place.region->id),
+          "rent where the volume is");
+    if (const Box* user = volume->shared ? nullptr : user_of(*volume))
+      return make_error(ErrorKind::invalid, fmt::format("the volume {} is in use by {}", m.id, user->id),
+                        "release that machine first");
+  }
+  return success();
+}
+
+std::vector<Offer> Cloud::volume_offers(const VolumeWish& wish) const {
+  std::vector<Offer> out;
+  for (const Type& type : volume_types())
+    for (const Region& region : regions()) {
+      if (type.id != wish.kind || (!wish.region.empty() && wish.region != region.id)) continue;
+      const double micros = type.price * region.price_factor * 1e6 / 1000;  // of a gigabyte
+      out.push_back(volume_offer("sim", type.id, region.id, static_cast<Micros>(micros + 0.5)));
+      out.back().billing.unit_s = options_.billing_unit_s;
+      out.back().billing.minimum_s = options_.billing_minimum_s;
+      if (wish.region.empty()) break;  // a rehearsed script may leave the region to its provider's settings
+    }
+  return out;
+}
+
+// A volume is live once it exists, and is never lost.
+Result<Machine> Cloud::create_volume(const CreateRequest& request, std::int64_t late_us) {
+  Box box;
+  for (const Type& type : volume_types())
+    for (const Region& region : regions())
+      if (volume_in(request).kind == type.id && request.offer.region == region.id) box.place = {&type, &region, false};
+  if (!box.place.type)
+    return make_error(ErrorKind::invalid, fmt::format("the simulated cloud has no offer '{}'", request.offer.id),
+                      "kinds: ssd, shared");
+  if (dice_.chance(options_.faults.refuse, "refuse", static_cast<std::uint64_t>(counts.calls))) {
+    ++counts.refused;
+    return nothing_left(box.place);
+  }
+  box.id = fmt::format("{}{}", id_prefix, boxes_.size() + 1);
+  box.tag = request.tag;
+  box.token = request.token;
+  box.is_volume = true;
+  box.shared = volume_in(request).shared;
+  box.price_micros_per_hour = request.offer.disk_micros(request.disk_bytes);
+  box.asked_us = now_us();
+  box.landed_us = box.live_us = box.asked_us + late_us;
+  const Dice own = dice_.of(box.id);
+  box.shown_us = box.landed_us + static_cast<std::int64_t>(own.unit("shown") * options_.visibility_lag_ms * 1000);
+  box.forgotten = own.chance(options_.forgets, "forgotten");
+  ++counts.created;
+  boxes_.push_back(std::move(box));
+  Machine made = view(boxes_.back());
+  made.tag = request.tag;  // as of a machine, without visibility lag
   made.state = MachineState::pending;
   return made;
 }
@@ -168,7 +244,7 @@ Machine Cloud::view(const Box& box) {
   m.details.set("region", box.place.region->id);
   m.details.set("type", before ? box.before.back().place.type->id : box.place.type->id);
   if (box.notice_us && now >= box.notice_us) m.notice_wall_us = box.announced_us;
-  m.price_micros_per_hour = price_at(box, seen);
+  if (!box.is_volume) m.price_micros_per_hour = price_at(box, seen);
   m.state = gone                                             ? MachineState::gone
             : box.terminated_us && seen >= box.terminated_us ? MachineState::terminating
             : now < box.live_us                              ? MachineState::pending
@@ -211,19 +287,29 @@ std::vector<Machine> Cloud::list(const std::string& tag_prefix) {
   return out;
 }
 
-void Cloud::terminate(const std::string& id) {
+Result<> Cloud::terminate(const std::string& id) {
   auto it = locate(id);
   const std::int64_t now = now_us();
   const auto call = static_cast<std::uint64_t>(counts.calls);
-  if (it == boxes_.end() || it->terminated_us || (it->end_us() && now >= it->end_us())) return;
+  if (it == boxes_.end() || it->terminated_us || (it->end_us() && now >= it->end_us())) return success();
   // Terminating a machine that is not visible yet does nothing and succeeds, as for an unknown machine.
-  if (now < it->shown_us) return void(++counts.unseen_terminates);
-  if (dice_.chance(options_.faults.terminate_lies, "lie", call)) return void(++counts.lies);
+  if (now < it->shown_us) {
+    ++counts.unseen_terminates;
+    return success();
+  }
+  if (const Box* user = it->is_volume ? user_of(*it) : nullptr)
+    return make_error(ErrorKind::state, fmt::format("the volume {} is in use by {}", id, user->id),
+                      "release that machine first");
+  if (dice_.chance(options_.faults.terminate_lies, "lie", call)) {
+    ++counts.lies;
+    return success();
+  }
   bool slow = dice_.chance(options_.faults.terminate_slow, "slow", call);
   if (slow) ++counts.slow;
   std::int64_t most = slow ? options_.slow_terminate_ms : options_.shutdown_ms;
   it->terminated_us = now;
   it->gone_us = now + 1000 * dice_.between(most / 2, most, "shutdown", call);
+  return success();
 }
 
 // The machine stops at once, and becomes live after a new start-up time. On-demand prices are constant, so the cost of
@@ -348,6 +434,11 @@ int Cloud::escaped() const {
   return static_cast<int>(std::count_if(boxes_.begin(), boxes_.end(), [&](const Box& b) {
     return b.notice_us && b.terminated_us >= b.notice_us && b.terminated_us < b.lost_us;
   }));
+}
+
+int Cloud::volumes() const {
+  return static_cast<int>(
+      std::count_if(boxes_.begin(), boxes_.end(), [&](const Box& b) { return b.is_volume && b.alive(now_us()); }));
 }
 
 std::map<std::string, int> Cloud::made() const {

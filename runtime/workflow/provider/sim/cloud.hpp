@@ -11,6 +11,7 @@
 #include "runtime/workflow/provider/account.hpp"
 #include "runtime/workflow/provider/sim/market.hpp"
 #include "runtime/workflow/provider/sim/options.hpp"
+#include "runtime/workflow/provider/volumes.hpp"
 
 namespace rille::provider::sim {
 
@@ -39,6 +40,8 @@ struct Box {
   std::int64_t terminated_us = 0, gone_us = 0;        // time of the terminate call; time of its effect
   bool told_there = false;                            // the agent on the machine sees the notice at once
   bool forgotten = false;                             // once gone, describe treats the machine as unknown
+  bool is_volume = false, shared = false;             // a disk; several machines may have it
+  std::vector<std::string> volumes;                   // ids of the volumes that the machine has
 
   std::int64_t idle_us() const;  // when the idle limit ends the machine if it stays unused; 0: never
   std::int64_t end_us() const;   // when the machine ends for any reason; 0: not known yet
@@ -65,7 +68,8 @@ class Cloud {
   Result<Machine> create(const CreateRequest& request, std::int64_t late_us);
   Machine describe(const std::string& id);
   std::vector<Machine> list(const std::string& tag_prefix);
-  void terminate(const std::string& id);
+  Result<> terminate(const std::string& id);  // state: a volume that a machine has
+  std::vector<Offer> volume_offers(const VolumeWish& wish) const;
   // Errors: state with http_status 404: no such machine; invalid: no such type, or a spot machine; capacity: sold out.
   Result<Machine> resize(const std::string& id, const std::string& type);
   std::vector<PricePoint> price_history(const OfferQuery& query, std::int64_t since_us) const;
@@ -86,6 +90,7 @@ class Cloud {
   int alive() const;
   int preempted() const;
   int escaped() const;                      // machines that the user terminated between notice and preemption
+  int volumes() const;                      // disks that cost money
   std::map<std::string, int> made() const;  // number of machines created per tag; each lease generation has a tag
   Counts counts;
 
@@ -96,6 +101,9 @@ class Cloud {
   void foresee(Box& box);
   bool has_none(const OfferParts& place) const;
   Offer offer_of(const OfferParts& place) const;
+  const Box* user_of(const Box& volume) const;
+  Result<> check_volumes(const std::vector<Mount>& mounts, const OfferParts& place);
+  Result<Machine> create_volume(const CreateRequest& request, std::int64_t late_us);
 
   const Clock& clock_;
   Options options_;

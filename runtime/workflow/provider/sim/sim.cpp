@@ -6,7 +6,7 @@ namespace rille::provider::sim {
 
 namespace {
 
-class Sim final : public Provider {
+class Sim final : public Provider, public VolumeSeller {
  public:
   Sim(Loop& loop, Cloud& cloud, Gate gate) : loop_(loop), cloud_(cloud), gate_(std::move(gate)) {
     const Options& o = cloud.options();
@@ -26,6 +26,17 @@ class Sim final : public Provider {
     RILLE_CO_TRY(std::uint64_t call, co_await arrive("offers", token));
     std::vector<Offer> found = cloud_.offers(query);
     RILLE_CO_CHECK(co_await answer("offers", call, token));
+    co_return found;
+  }
+
+  const std::vector<VolumeKind>& volume_kinds() const override {
+    static const std::vector<VolumeKind> kinds{{"ssd"}, {"shared", true}};
+    return kinds;
+  }
+  Async<std::vector<Offer>> volume_offers(VolumeWish wish, CancelToken token) override {
+    RILLE_CO_TRY(std::uint64_t call, co_await arrive("volume offers", token));
+    std::vector<Offer> found = cloud_.volume_offers(wish);
+    RILLE_CO_CHECK(co_await answer("volume offers", call, token));
     co_return found;
   }
 
@@ -59,8 +70,9 @@ class Sim final : public Provider {
 
   Async<> terminate(std::string id, CancelToken token) override {
     RILLE_CO_TRY(std::uint64_t call, co_await arrive("terminate", token));
-    cloud_.terminate(id);
+    Result<> ended = cloud_.terminate(id);
     RILLE_CO_CHECK(co_await answer("terminate", call, token));
+    if (!ended) co_return named(ended.error(), "terminate");
     co_return success();
   }
 

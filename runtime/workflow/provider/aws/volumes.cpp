@@ -1,0 +1,122 @@
+#include "runtime/workflow/provider/aws/volumes.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "runtime/workflow/provider/left_over.hpp"
+
+namespace rille::provider::aws {
+
+namespace {
+
+constexpr std::int64_t gib = 1LL << 30;
+
+std::string own_id(const Mount& mount) { return mount.id.substr(mount.id.rfind('/') + 1); }  // without the region
+
+}  // namespace
+
+const std::vector<VolumeKind>& Volumes::kinds() {
+  static const std::vector<VolumeKind> all{{"gp3"}, {"gp2"}, {"st1"}, {"sc1"}};
+  return all;
+}
+
+// The same zone each time, since a create call that is sent again must not differ.
+Async<std::string> Volumes::zone_for_new(CancelToken token) {
+  if (zones_.empty()) {
+    RILLE_CO_TRY(const std::vector<std::string> all, co_await ec2_.zones(token));
+    co_return all.front();
+  }
+  const Zone& first = zones_.front();
+  if (!first.name.empty()) co_return first.name;
+  std::vector<std::string> subnet{first.subnet};
+  RILLE_CO_TRY(auto found, co_await ec2_.subnet_zones(subnet, token));
+  if (found[first.subnet].empty()) co_return net::not_theirs("aws", "DescribeSubnets");
+  co_return found[first.subnet];
+}
+
+Async<Machine> Volumes::create(CreateRequest request, CancelToken token) {
+  RILLE_CO_TRY(const std::string zone, co_await zone_for_new(token));
+  Parameters order{{"AvailabilityZone", zone},
+                   {"Size", std::to_string((request.disk_bytes + gib - 1) / gib)},
+                   {"VolumeType", volume_in(request).kind},
+                   {"Encrypted", "true"},
+                   {"ClientToken", request.token},
+                   {"TagSpecification.1.ResourceType", "volume"}};
+  if (!kms_key_.empty()) order.emplace_back("KmsKeyId", kms_key_);
+  int n = 0;
+  const auto add = [&](const std::string& key, const std::string& value) {
+    const std::string at = fmt::format("TagSpecification.1.Tag.{}.", ++n);
+    order.insert(order.end(), {{at + "Key", key}, {at + "Value", value}});
+  };
+  add(tag_key, request.tag);
+  add("Name", request.tag);
+  add(volume_key, "1");
+  for (const auto& [key, value] : *tags_.as_object()) add(key, *value.as_string());
+  RILLE_CO_TRY(const Disk made, co_await ec2_.create_disk(std::move(order), request.send_by_wall_us, token));
+  Machine machine = machine_of(made);
+  if (machine.details.text("zone").empty()) machine.details.set("zone", zone);
+  co_return machine;
+}
+
+Async<> Volumes::attach(Instance instance, Machine& machine, CancelToken token) {
+  for (std::size_t i = 0; i < instance.volumes.size(); ++i) {
+    const std::string volume = instance.volumes[i];
+    if (std::find(instance.disks.begin(), instance.disks.end(), volume) != instance.disks.end()) continue;
+    machine.state = MachineState::pending;
+    const std::string device = fmt::format("/dev/sd{}", static_cast<char>('f' + i));
+    const Result<> attached = co_await ec2_.attach(volume, instance.id, device, token);
+    if (attached) continue;
+    const Error& why = attached.error();
+    if (token.cancelled() || why.kind == ErrorKind::auth) co_return why;
+    machine.details.set("problem", fmt::format("its volume {} is not attached: {}", volume, why.message));
+    if (why.http_status == 404) machine.details.set("hopeless", true);
+  }
+  co_return success();
+}
+
+bool Volumes::is_shown(const Disk& disk) { return disk.is_volume || disk.state == "available"; }
+
+Machine Volumes::machine_of(const Disk& disk) {
+  if (!disk.is_volume) return left_over(disk.id, disk.tag);
+  Machine m;
+  m.id = disk.id;
+  m.tag = disk.tag;
+  m.details.set("zone", disk.zone);
+  if (disk.state == "creating") m.state = MachineState::pending;
+  else if (disk.state == "available" || disk.state == "in-use") m.state = MachineState::live;
+  else if (disk.state != "deleted") m.state = MachineState::terminating;
+  return m;
+}
+
+Result<std::string> Volumes::zone_of(const CreateRequest& request, const std::string& of_offer) {
+  std::string zone = of_offer;
+  for (const Mount& mount : mounts_in(request)) {
+    if (zone.empty()) zone = mount.zone;
+    if (zone != mount.zone)
+      return make_error(ErrorKind::capacity,
+                        fmt::format("the volume {} is in zone {}, and not in {}", own_id(mount), mount.zone, zone),
+                        "a machine gets volumes of its own zone only");
+  }
+  return zone;
+}
+
+std::string Volumes::ids_in(const CreateRequest& request) {
+  std::string out;
+  for (const Mount& mount : mounts_in(request)) out += (out.empty() ? "" : " ") + own_id(mount);
+  return out;
+}
+
+// EBS volumes are NVMe devices with their ids, without the hyphen, as serial numbers:
+// https://docs.aws.amazon.com/ebs/latest/userguide/identify-nvme-ebs-device.html
+std::vector<cloud::BootDisk> Volumes::boot_disks(const CreateRequest& request) {
+  std::vector<cloud::BootDisk> out;
+  for (const Mount& mount : mounts_in(request)) {
+    std::string serial = own_id(mount);
+    std::erase(serial, '-');
+    out.push_back({mount.at, "/dev/disk/by-id/nvme-Amazon_Elastic_Block_Store_" + serial});
+  }
+  return out;
+}
+
+}  // namespace rille::provider::aws
