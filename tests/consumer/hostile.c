@@ -1,7 +1,6 @@
 /* Scripts that want to escape: each gets 64 MB, a slice of 200 ms and a wall of 2 s, and must end with an error soon
    after, whatever it does. */
 #define _GNU_SOURCE /* clock_gettime */
-#include <pthread.h>
 #include <rille.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -334,51 +333,6 @@ static int try_for(rille_runtime* rt, const char* name, const char* source, cons
 }
 
 #define try_script(rt, name, source, options, kind) try_for(rt, name, source, options, kind, NULL)
-
-/* On a thread that has little stack: metamethods that functions of C call again and again use it up. */
-static const char* const deep[] = {
-    RILLE
-    "local t t = setmetatable({}, { __index = function() rille.step('x', t, function() end) end }) "
-    "rille.step('x', t, function() end)",
-    RILLE
-    "local d, t = rille.device('cpu') t = setmetatable({}, { __index = function() return d:zeros(t) end }) "
-    "d:zeros(t)",
-    "local function f(s) return (s:gsub('.', f)) end f('aaaa')",
-    "local function f() return coroutine.wrap(f)() end f()"};
-
-static void* use_stack(void* folder) {
-  static int bad;
-  rille_options options;
-  rille_options_init(&options, sizeof options);
-  options.home = folder;
-  rille_runtime* rt = NULL;
-  CHECK(!rille_create(&options, &rt));
-  for (size_t i = 0; i < sizeof deep / sizeof *deep; ++i) {
-    rille_run_options o = limits();
-    bad += try_script(rt, "little stack", deep[i], &o, ANY);
-  }
-  CHECK(!rille_destroy(rt));
-  return &bad;
-}
-
-static int sanitized(void) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  return 1;
-#else
-  return 0;
-#endif
-}
-
-static int little_stack(const char* folder) {
-  pthread_attr_t attributes;
-  pthread_t thread;
-  void* bad = NULL;
-  pthread_attr_init(&attributes);
-  CHECK(pthread_attr_setstacksize(&attributes, (sanitized() ? 4096 : 512) << 10) == 0);
-  CHECK(pthread_create(&thread, &attributes, use_stack, (void*)folder) == 0 && pthread_join(thread, &bad) == 0);
-  pthread_attr_destroy(&attributes);
-  return *(int*)bad;
-}
 static int disk_limits(rille_runtime* rt) {
   int bad = 0;
   rille_run_options o;
@@ -473,6 +427,7 @@ static int more_limits(rille_runtime* rt) {
 }
 
 #include "hostile_memory.h"
+#include "hostile_stack.h"
 
 /* A run that starts itself: its child runs have what is left of its wall. */
 static int child_runs(rille_runtime* rt, const char* folder) {
