@@ -119,8 +119,8 @@ KIND = {"Volume:delete": "release", "rille.try_rent": "rent", "Instance:stage": 
 NO_ENTRY = {"rille.budget": "a row of the run", "Instance:describe": "asked anew each time",
             "Volume:describe": "asked anew each time",
             **dict.fromkeys(["rille.cluster", "Cluster:resize", "Cluster:release"], "in fibers, one per instance")}
-LIVE_IN_STEPS = {"rille.sleep", "rille.now", "Instance:describe", "Volume:describe", "Store:put", "Store:get", "Store:list",
-                 "Store:exists", "Store:delete"}
+LIVE_IN_STEPS = {"rille.sleep", "rille.now", "Instance:describe", "Volume:describe", "Store:put", "Store:get",
+                 "Store:list", "Store:exists", "Store:delete"}
 
 
 def run(text, *words):
