@@ -54,11 +54,11 @@ RILLE_INLINE double vtanh(double x) { return ::tanh(x); }
 // log x = e ln2 + log m, m in [sqrt(1/2), sqrt(2)), with a degree-8 polynomial (coefficients of Cephes' logf).
 RILLE_INLINE float vlog(float x) {
   const bool small = x < 1.17549435e-38f;  // subnormal numbers are scaled up by 2^23 first
-  int32_t u;
+  uint32_t u;  // unsigned, since a negative x overflows
   const float scaled = small ? x * 8388608.0f : x;
   memcpy(&u, &scaled, 4);
-  const int32_t e = ((u - 0x3f3504f3) >> 23) + (small ? -23 : 0);
-  const float m = bits_to_float(u - (((u - 0x3f3504f3) >> 23) << 23)) - 1.0f, z = m * m, n = float(e);
+  const int32_t power = (int32_t)(u - 0x3f3504f3u) >> 23, e = power + (small ? -23 : 0);
+  const float m = bits_to_float((int32_t)(u - ((uint32_t)power << 23))) - 1.0f, z = m * m, n = float(e);
   float p = 7.0376836292e-2f;
   p = p * m - 1.1514610310e-1f;
   p = p * m + 1.1676998740e-1f;
@@ -89,7 +89,7 @@ RILLE_INLINE float sin_quarter(float x, int32_t quarter) {
   int64_t n;
   memcpy(&n, &shifted, 8);
   const float r = (float)((double)x - (shifted - 6755399441055744.0) * 1.5707963267948966), z = r * r;
-  const int32_t q = (int32_t)n + quarter;
+  const uint32_t q = (uint32_t)n + (uint32_t)quarter;
   const float s = ((-1.9515295891e-4f * z + 8.3321608736e-3f) * z - 1.6666654611e-1f) * z * r + r;
   const float c =
       ((2.443315711809948e-5f * z - 1.388731625493765e-3f) * z + 4.166664568298827e-2f) * z * z - 0.5f * z + 1.0f;

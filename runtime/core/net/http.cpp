@@ -153,9 +153,10 @@ std::int64_t parse_retry_after_ms(std::string_view value, std::int64_t wall_us) 
   if (failed == std::errc() && end == value.data() + value.size() && seconds >= 0)
     return std::min<std::int64_t>(seconds, 1'000'000'000) * 1000;
   if (!load_curl()) return -1;
-  time_t at = curl().getdate(std::string(value).c_str(), nullptr);
+  const std::int64_t at = curl().getdate(std::string(value).c_str(), nullptr);
   if (value.empty() || at < 0) return -1;
-  return std::max<std::int64_t>(0, static_cast<std::int64_t>(at) * 1000 - wall_us / 1000);
+  constexpr std::int64_t at_most = 1'000'000'000'000;  // the year 33658
+  return std::max<std::int64_t>(0, std::min(at, at_most) * 1000 - wall_us / 1000);
 }
 
 // The beginning of a response on one line, without the secrets that the request contained.

@@ -381,7 +381,8 @@ API cuStreamSynchronize(CUstream s) {
 API cuStreamWaitEvent(CUstream s, CUevent e, unsigned) {
   ENTER();
   if (of(s).capturing) return cu::capture_unsupported;
-  if (of(e).mark && !(w.options.no_event_waits >> of(s).number & 1))
+  const bool ignored = of(s).number < 32 && (w.options.no_event_waits >> of(s).number & 1);
+  if (of(e).mark && !ignored)
     of(s).tasks.push_back({nullptr, of(e).mark, false, {}});
   return cu::success;
 }

@@ -132,6 +132,7 @@ TEST_CASE("Retry-After in seconds and as a date") {
   CHECK(parse_retry_after_ms("120", 0) == 120'000);
   CHECK(parse_retry_after_ms("Sun, 06 Nov 1994 08:49:37 GMT", 784'111'770'000'000) == 7000);
   CHECK(parse_retry_after_ms("Sun, 06 Nov 1994 08:49:37 GMT", 884'111'770'000'000) == 0);
+  CHECK(parse_retry_after_ms("Sun, 06 Nov 924773231 08:49:37 GMT", 0) <= 1'000'000'000'000'000);
   CHECK(parse_retry_after_ms("", 0) == -1);
   CHECK(parse_retry_after_ms("soon", 0) == -1);
   CHECK(parse_retry_after_ms("-5", 0) == -1);
