@@ -23,6 +23,16 @@ bool over(const std::string& run_state) { return run_has_ended(run_state) || run
 // Whether the run is halted until the user resumes or cancels it.
 bool halted(const std::string& run_state) { return run_state == "diverged" || run_state == "suspended"; }
 
+// Whether it is a kept volume that a script has had, and that nobody has deleted by a word: its row is closed because
+// the provider did not show it for a while.
+bool is_found_again(const Survey::Shown& one) {
+  if (!one.row || !is_kept(*one.row)) return false;
+  const Lease& row = *one.row;
+  const auto is_it = [&one](const Tenure& t) { return t.machine_id == one.machine.id; };
+  if (one.account == Account::settled) return row.machine_id == one.machine.id && row.live_us && !row.error.empty();
+  return one.account == Account::older && std::any_of(row.tenures.begin(), row.tenures.end(), is_it);
+}
+
 // For a leftover that costs nothing: whether no active lease, of this home or another, needs it.
 bool is_needed_no_more(const Machine& machine, const std::optional<Lease>& row, const std::optional<Tag>& tag,
                        std::int64_t now_us) {
@@ -133,6 +143,10 @@ Async<bool> Reaper::reap_place(std::vector<Lease> leases, const ReapRequest& req
       if (!is_kept(lease)) report.held.push_back(std::move(*held));
       continue;
     }
+    if (vanished && is_kept(lease)) {
+      RILLE_CO_CHECK(co_await close_vanished(std::move(lease), report));
+      continue;
+    }
     // The machine is gone: if the run is resumed, the lease gets another machine.
     if (vanished && !lease.detached && Manager::replaces(lease)) lease.replacing = "its machine is gone";
     Shared ending = std::make_shared<Lease>(lease);
@@ -142,6 +156,21 @@ Async<bool> Reaper::reap_place(std::vector<Lease> leases, const ReapRequest& req
     (r ? report.released : report.failed).push_back(std::move(lease));
   }
   co_return true;
+}
+
+// The provider no longer has a kept volume. Only the row changes: nothing but a word deletes a volume, and the provider
+// may be wrong. The error in the row says that no word was given.
+Async<> Reaper::close_vanished(Lease volume, ReapReport& report) {
+  const Shared row = std::make_shared<Lease>(std::move(volume));
+  row->state = "released";
+  row->error = "the provider no longer has it";
+  row->released_us = now_us();
+  const Result<> saved = co_await leases_.save(row, {});
+  if (!saved && is_moved(saved.error())) co_return success();
+  if (!saved) row->error = saved.error().message;
+  else leases_.tell(nullptr, row->run, "released", row->to_value(now_us()));
+  (saved ? report.released : report.failed).push_back(std::move(*row));
+  co_return success();
 }
 
 // Ends machines that no row accounts for. All providers are asked concurrently, and each answer is handled at once.
@@ -170,6 +199,12 @@ Async<> Reaper::end_stray(Survey::Shown shown, const ReapRequest& request, ReapR
     co_return success();
   }
   if (shown.account == Account::own) co_return success();
+  if (is_found_again(shown) && machine.id != request.unknown) {
+    Lease kept = std::move(*shown.row);
+    kept.machine_id = machine.id;
+    report.unknown.push_back(std::move(kept));
+    co_return success();
+  }
   if (shown.account == Account::settled)
     co_return co_await end_settled(std::move(*shown.row), std::move(shown.machine), report);
   Lease stray;
