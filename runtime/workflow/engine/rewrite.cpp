@@ -242,13 +242,11 @@ Result<> forget_from(store::Db& db, const std::string& run, std::int64_t number,
                                  "(SELECT {} FROM entries WHERE id>=?2 AND id<?3 AND kind='signal')",
                                  key_sql),
                      {run, from, end}));
-  // Leases of dropped rents and volumes will be made again: their rows continue with the next generation. A volume may
-  // be one that another run has made.
+  // Leases of dropped rents will be rented again: their rows continue with the next generation, as those of volumes do.
   RILLE_CHECK(db.run(
-      "UPDATE leases SET live_us=NULL WHERE state='released' AND run=?3 AND id IN "
-      "(SELECT json_extract(value,'$.lease') FROM entries WHERE id>=?1 AND id<?2 AND kind IN ('rent','volume') AND "
-      "value NOT NULL)",
-      {from, end, run}));
+      "UPDATE leases SET live_us=NULL WHERE state='released' AND id IN "
+      "(SELECT json_extract(value,'$.lease') FROM entries WHERE id>=?1 AND id<?2 AND kind='rent' AND value NOT NULL)",
+      {from, end}));
   RILLE_CHECK(db.run("DELETE FROM setups WHERE entry>=? AND entry<?", {from, end}));
   return db.run("DELETE FROM entries WHERE id>=? AND id<?", {from, end});
 }

@@ -23,16 +23,6 @@ bool over(const std::string& run_state) { return run_has_ended(run_state) || run
 // Whether the run is halted until the user resumes or cancels it.
 bool halted(const std::string& run_state) { return run_state == "diverged" || run_state == "suspended"; }
 
-// Whether it is a kept volume that a script has had, and that nobody has deleted by a word: its row is closed because
-// the provider did not show it for a while.
-bool is_found_again(const Survey::Shown& one) {
-  if (!one.row || !is_kept(*one.row)) return false;
-  const Lease& row = *one.row;
-  const auto is_it = [&one](const Tenure& t) { return t.machine_id == one.machine.id; };
-  if (one.account == Account::settled) return row.machine_id == one.machine.id && row.live_us && !row.error.empty();
-  return one.account == Account::older && std::any_of(row.tenures.begin(), row.tenures.end(), is_it);
-}
-
 // For a leftover that costs nothing: whether no active lease, of this home or another, needs it.
 bool is_needed_no_more(const Machine& machine, const std::optional<Lease>& row, const std::optional<Tag>& tag,
                        std::int64_t now_us) {
@@ -43,6 +33,15 @@ bool is_needed_no_more(const Machine& machine, const std::optional<Lease>& row, 
 }
 
 }  // namespace
+
+bool is_found_again(const Survey::Shown& one) {
+  if (!one.row || !is_kept(*one.row)) return false;
+  const Lease& row = *one.row;
+  const bool had = std::any_of(row.tenures.begin(), row.tenures.end(),
+                               [&one](const Tenure& t) { return t.machine_id == one.machine.id; });
+  const bool closed = one.account == Account::settled && row.machine_id == one.machine.id && !row.error.empty();
+  return had && (closed || one.account == Account::older);
+}
 
 Reaper::Reaper(Manager& leases, Loop& loop, store::Journal& journal, provider::Registry& registry, std::string install)
     : leases_(leases), loop_(loop), journal_(journal), registry_(registry), install_(std::move(install)) {}
