@@ -7,6 +7,7 @@
 #include "bindings/cli/runs.hpp"
 #include "runtime/core/base/units.hpp"
 #include "runtime/workflow/lease/budget.hpp"
+#include "runtime/workflow/lease/volumes.hpp"
 
 namespace rille::cli {
 
@@ -16,21 +17,26 @@ std::string shown(const lease::Price& price) { return price.micros < 0 ? "unknow
 
 struct Sum {
   lease::Amounts money;
-  std::int64_t lived_us = 0, starting_us = 0, idle_us = 0, machines = 0;
+  std::int64_t lived_us = 0, starting_us = 0, idle_us = 0, machines = 0, volumes = 0;
   bool estimate = false, unknown = false;
 
-  void add(const lease::Tenure& t, std::int64_t now_us) {
+  // A volume neither starts nor is idle, and is no machine: only its cost counts.
+  void add(const lease::Tenure& t, bool volume, std::int64_t now_us) {
     lease::add_to(money, t.costs(now_us));
-    lived_us += t.lived_us(now_us);
-    starting_us += t.starting_us(now_us);
-    idle_us += t.idle_us(now_us);
-    ++machines;
+    if (volume) {
+      ++volumes;
+    } else {
+      lived_us += t.lived_us(now_us);
+      starting_us += t.starting_us(now_us);
+      idle_us += t.idle_us(now_us);
+      ++machines;
+    }
     estimate = estimate || !t.reconciled();
     unknown = unknown || t.unknown();
   }
   std::string time(std::int64_t us) const { return machines ? format_duration_ms(us / 1000) : "-"; }
   std::string shown() const { return lease::to_string(money) + (unknown ? " + ?" : ""); }
-  std::string_view basis() const { return !machines ? "" : estimate ? "estimate" : "billed"; }
+  std::string_view basis() const { return !machines && !volumes ? "" : estimate ? "estimate" : "billed"; }
   Value to_value() const {
     Value v;
     const auto dollars = money.find("USD");
@@ -46,7 +52,7 @@ struct Sum {
 
 Sum sum_of(const lease::Lease& l, std::int64_t now_us) {
   Sum sum;
-  for (const lease::Tenure& t : l.tenures) sum.add(t, now_us);
+  for (const lease::Tenure& t : l.tenures) sum.add(t, lease::is_volume(l), now_us);
   return sum;
 }
 
@@ -60,14 +66,14 @@ std::map<std::string, Sum> grouped(const std::vector<lease::Lease>& leases, cons
         for (const auto& [month, money] : lease::by_month(t, now)) {
           Sum& sum = out[month];
           lease::add_to(sum.money, money);
-          ++sum.machines;
+          ++(lease::is_volume(l) ? sum.volumes : sum.machines);
           sum.estimate = sum.estimate || !t.reconciled();
           sum.unknown = sum.unknown || t.unknown();
         }
         continue;
       }
       std::string key = by == "run" ? l.run : by == "provider" ? t.provider : l.run_tag;
-      out[key].add(t, now);
+      out[key].add(t, lease::is_volume(l), now);
     }
   return out;
 }

@@ -107,6 +107,9 @@ std::string remarks(const lease::Survey& survey) {
           "machine {0} at {1} is in no journal here. If no other RILLE_HOME holds it, end it with "
           "`rille gc --unknown {0}`\n",
           s.machine.id, s.provider);
+    else if (lease::is_found_again(s))
+      out += fmt::format("the volume {} ({}) is at {}, which did not show it before: nothing ends it by itself\n",
+                         s.row->name, s.machine.id, s.provider);
     else ends = true;
   }
   if (ends) out += "machines marked settled, second or older belong to no lease: `rille gc` ends them\n";

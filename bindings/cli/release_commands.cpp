@@ -1,6 +1,9 @@
 // `rille release` and `rille gc`: terminate rented machines. A second Ctrl-C starts `rille release RUN --abandoned`.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
+
 #include "bindings/cli/command.hpp"
 #include "bindings/cli/runs.hpp"
 #include "runtime/core/base/did_you_mean.hpp"
@@ -31,12 +34,11 @@ namespace {
 Result<std::vector<std::string>> leases_named(const App& app, const std::string& what) {
   RILLE_TRY(std::vector<lease::Lease> leases, app.engine->leases().all(false));
   std::vector<std::string> ids, known;
-  for (const auto& l : leases) {
-    if (lease::is_kept(l) && (l.id == what || l.name == what))
-      return make_error(ErrorKind::invalid, fmt::format("'{}' is a volume, which is kept until it is deleted", l.name),
-                        "delete it with its data: rille volume rm " + l.name);
-  }
-  std::erase_if(leases, lease::is_kept);
+  const auto kept = std::stable_partition(leases.begin(), leases.end(), [](const auto& l) { return !is_kept(l); });
+  const std::vector<lease::Lease> volumes(std::make_move_iterator(kept), std::make_move_iterator(leases.end()));
+  leases.erase(kept, leases.end());
+  // Volumes after the instances that have them.
+  std::stable_partition(leases.begin(), leases.end(), [](const auto& l) { return !is_volume(l); });
   for (const auto& l : leases) {
     known.push_back(l.id);
     if (l.id == what || l.run == what) ids.push_back(l.id);
@@ -44,7 +46,7 @@ Result<std::vector<std::string>> leases_named(const App& app, const std::string&
   if (!ids.empty()) return ids;
   std::string all;  // names are unique within a run only, so several leases may match
   for (const auto& l : leases)
-    if (l.name == what) {
+    if (l.name == what && (ids.empty() || !is_volume(l))) {
       ids.push_back(l.id);
       all += fmt::format("{}{} of run {}", all.empty() ? "" : ", ", l.id, l.run);
     }
@@ -56,6 +58,13 @@ Result<std::vector<std::string>> leases_named(const App& app, const std::string&
       for (const auto& l : leases)
         if (l.run == run->id) ids.push_back(l.id);
   if (!ids.empty()) return ids;
+  for (const auto& l : volumes)
+    if (l.id == what || l.name == what)
+      return make_error(ErrorKind::invalid, fmt::format("'{}' is a volume, which is kept until it is deleted", l.name),
+                        "delete it with its data: rille volume rm " + l.name);
+  // A lease between two machines is not open, but may still have volumes.
+  RILLE_TRY(const std::optional<lease::Lease> other, app.engine->leases().find(what));
+  if (other && other->between_machines()) return std::vector<std::string>(1, other->id);
   std::string near = did_you_mean(what, known);
   return make_error(ErrorKind::invalid, fmt::format("no active lease or run is called '{}'", what),
                     near.empty() ? "list the leases with `rille leases`" : fmt::format("did you mean {}?", near));
@@ -123,10 +132,18 @@ std::string gc_text(const App& app, const lease::ReapReport& report) {
                        format_duration_ms((h.until_us - now) / 1000));
   if (!report.held.empty()) out += "end them now with `rille gc --now RUN`, or go on with `rille resume RUN`\n";
   for (const auto& l : report.unknown)
-    out += fmt::format(
-        "unknown machine {0} at {1} bears our tag {2}; it is in no journal here and was left alone{3}. "
-        "If no other RILLE_HOME holds it, end it with `rille gc --unknown {0}`\n",
-        l.machine_id, l.provider, l.tag, l.expires_us > now ? fmt::format(" until {}", format_utc(l.expires_us)) : "");
+    if (lease::is_kept(l))
+      out += fmt::format(
+          "the volume {0} ({1}) is at {2}, which did not show it before; nobody has deleted it, and it was left alone. "
+          "End it with its data with `rille gc --unknown {1}`\n",
+          l.name, l.machine_id, l.provider);
+  for (const auto& l : report.unknown)
+    if (!lease::is_kept(l))
+      out += fmt::format(
+          "unknown machine {0} at {1} bears our tag {2}; it is in no journal here and was left alone{3}. "
+          "If no other RILLE_HOME holds it, end it with `rille gc --unknown {0}`\n",
+          l.machine_id, l.provider, l.tag,
+          l.expires_us > now ? fmt::format(" until {}", format_utc(l.expires_us)) : "");
   for (const Error& e : report.errors)
     out += fmt::format("could not ask {} for its machines: {}\n", e.provider, e.message);
   if (!report.errors.empty()) out += "what is there is not known: `rille gc` again, when it answers\n";

@@ -15,12 +15,13 @@ namespace {
 Result<std::vector<engine::VolumeView>> volumes_of(const App& app) {
   store::Db& journal = app.engine->journal().reader();
   RILLE_TRY(const std::vector<lease::Lease> leases, lease::open_volumes(journal));
+  const std::int64_t now_us = app.loop->clock().wall_us();
   std::vector<engine::VolumeView> out;
   for (const lease::Lease& l : leases) {
-    RILLE_TRY(const std::vector<lease::User> users, lease::users_of(journal, l.id));
+    RILLE_TRY(const std::vector<lease::User> users, lease::users_of(journal, l.id, now_us));
     std::string names;
     for (const lease::User& u : users) names += (names.empty() ? "" : ", ") + u.name;
-    out.push_back(engine::VolumeView::of(l, std::move(names), app.loop->clock().wall_us()));
+    out.push_back(engine::VolumeView::of(l, std::move(names), now_us));
   }
   return out;
 }

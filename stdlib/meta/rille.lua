@@ -148,7 +148,7 @@ function rille.try_rent(name, options) end
 --- Returns the volume of that name, a disk that outlives machines and runs, or makes it.
 ---
 --- The name is the volume's identity in the whole home. It costs until it is deleted: by `vol:delete()`, by `rille
---- volume rm NAME`, or with `keep = false` by the end of its scope.
+--- volume rm NAME`, or with `keep = false` by the end of its scope; no other scope gets that one.
 ---@param name string its name
 ---@param options? rille.VolumeOptions what to make; of a volume that exists, what it must be
 ---@return Volume vol for the option `volumes` of `rille.rent`
@@ -156,7 +156,7 @@ function rille.try_rent(name, options) end
 ---@async
 ---@nodiscard
 ---@error invalid an unknown option or a bad value; a provider that has no volumes
----@error state the volume exists and differs (`volume_differs`), or is being made or deleted (`volume_busy`)
+---@error state it differs (`volume_differs`), is another scope's (`name_taken`), is made or deleted now (`volume_busy`)
 ---@error budget the budget has no room for a month of it
 ---@error capacity the provider has no such volume there
 ---@error denied without a grant of the provider; this machine also needs `process`

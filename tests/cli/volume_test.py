@@ -95,6 +95,62 @@ print(rille.step("there", function() return rille.home end))""")
     check("one of a scope ends with it", code == 0 and folders() == [first["volume"]], (out, err, folders()))
     check("and is gone from the list", set(volumes()) == {"data"}, volumes())
 
+    SCRATCH = 'rille.volume("scratch", { size = "1GB", provider = "local", keep = false })'
+    code, out, err = run(f"""
+local box = rille.scope("s", function()
+  local vol = {SCRATCH}
+  return rille.rent("scratch", {{ gpu = "cpu", volumes = {{ data = vol }} }})
+end)
+box:call("write", function() io.open("data/y", "w"):close() end)
+local ok, e = pcall(function() return {SCRATCH} end)
+print(ok and e.state, rille.volume("data").state)""")
+    check("one of a machine that a scope returns goes with it", code == 0 and out == "attached\tready\n", (out, err))
+    check("and ends with the outer scope", set(volumes()) == {"data"}, volumes())
+    code, out, err = run(f"""
+local vol = {SCRATCH}
+rille.scope("inner", function()
+  local ok, e = pcall(function() return {SCRATCH} end)
+  print(ok, e.code)
+end)
+print(vol.state)""")
+    check("no other scope gets it", code == 0 and out == "false\tname_taken\nready\n", (out, err))
+
+    # A run that goes back makes the volumes of its scopes anew.
+    BACK = 'print(rille.volume("data").state)\nrille.scope("s", function()\n  local vol = ' + SCRATCH + """
+  """ + RENT + """
+  box:call("write", function() io.open("data/y", "w"):close() end)
+  rille.step("middle", function() return 1 end)
+  box:call("again", function() assert(io.open("data/y")):close() end)
+end)
+return "done" """
+    code, out, err = run(BACK)
+    check("the origin", code == 0, err)
+    for words in (["fork", "last", "--from", "main/middle#1"], ["fork", "last", "--from", "main/middle#1", "--rerent"]):
+        code, out, err = command(*words)
+        check(" ".join(words) + " makes its own", code == 0 and "scratch" in err, (code, out, err))
+    code, out, err = command("invalidate", "last", "main/middle#1")
+    check("an invalidated one is forgotten", code == 0, (out, err))
+    code, out, err = command("resume", "last")
+    check("and made anew", code == 0, (out, err))
+    check("nothing is left of them", set(volumes()) == {"data"} and folders() == [first["volume"]], volumes())
+
+    with open(root + "/waits.lua", "w") as script:
+        script.write('local rille = require "rille"\nlocal vol = ' + SCRATCH + "\n" + RENT +
+                     'print("there")\nrille.signal("go", { timeout = "10m" })')
+    waits = subprocess.Popen([rille, "run", "waits.lua"], env=env, cwd=root, stdout=subprocess.PIPE,
+                             stderr=subprocess.DEVNULL, text=True)
+    check("another script waits", waits.stdout.readline() == "there\n")
+    waits.send_signal(signal.SIGKILL)
+    waits.wait()
+    waiting = next(v["run"] for v in json.loads(command("leases", "--json")[1]) if v["name"] == "box")
+    code, out, err = command("release", waiting)
+    check("release ends a run's machines before their volumes", code == 0 and set(volumes()) == {"data"}, (code, err))
+
+    code, out, err = run('rille.rent("data", { gpu = "cpu" }):detach("1h")')
+    check("a machine may have a volume's name", code == 0, err)
+    code, out, err = command("release", "data")
+    check("which release means", code == 0 and volumes()["data"]["state"] == "ready", (code, err, volumes()))
+
     env["RILLE_PROVIDERS"] = root + "/providers.json"
     code, out, err = run('rille.volume("x", { size = "1GB", provider = "ssh" })')
     del env["RILLE_PROVIDERS"]
@@ -123,7 +179,8 @@ print(rille.step("there", function() return rille.home end))""")
     check("the list is empty", command("volume", "ls")[1] == "no volumes\n")
     code, out, err = command("volume", "rm", "data")
     check("a second time: there is none", code == 1 and "there is no volume 'data'" in err, err)
-    check("cost shows it still", "data" in command("cost")[1])
+    cost = [line.split() for line in command("cost")[1].splitlines() if line.startswith("data ")]
+    check("cost shows it still, without a machine's times", any(c[3:6] == ["-", "-", "-"] for c in cost), cost)
     check("nothing is rented", "nothing is rented" in command("leases")[1])
     code, out, err = run(DATA + "print(vol.state)\nvol:delete()\nvol:delete()\nprint(vol.state)")
     check("a script makes it anew, and deletes it twice", out.startswith("ready\ndeleted\n"), (out, err))

@@ -27,6 +27,7 @@ struct Disks : Fake {
     const auto sold = wait(seller().volume_offers(wish, {}));
     REQUIRE(sold);
     REQUIRE(sold->size() == 1);
+    CHECK(sold->front().price_micros_per_hour == 0);  // only the disk has a price
     CreateRequest request = order(token);
     request.offer = sold->front();
     request.expires_wall_us = 0;
@@ -47,6 +48,15 @@ struct Disks : Fake {
     CreateRequest request = order(token);
     tell_mounts(request.extra, {{"data", disk.id, "l-0", disk.details.text("zone"), false}});
     return request;
+  }
+
+  static std::string own_id(const Machine& m) { return m.id.substr(m.id.find('/') + 1); }
+
+  std::size_t disks_of(const Machine& box) {
+    std::size_t n = 0;
+    const Value objects = control("state")["objects"];
+    for (const Value& o : *objects.as_array()) n += o.text("kind") == "disk" && o.text("machine") == own_id(box);
+    return n;
   }
 
   std::vector<Machine> listed(const std::string& tag) {
@@ -145,4 +155,89 @@ TEST_CASE_METHOD(Disks, "volumes: a machine whose volume was deleted will not st
   INFO(shown->details.to_json());
   CHECK(shown->details.boolean("hopeless"));
   REQUIRE(wait(provider->terminate(box.id, {})));
+}
+
+TEST_CASE_METHOD(Disks, "volumes: one without its tags is not gone") {
+  if (!here) return;
+  const Machine disk = until(made(volume("disk")).id, MachineState::live);
+  control("untag", Value().set("id", own_id(disk)));
+  CHECK(wait(provider->describe(disk.id, {}))->state == MachineState::live);
+  const Machine box = made(with("box", disk));
+  until(box.id, MachineState::live);
+  CHECK(wait(provider->describe(disk.id, {}))->state == MachineState::live);  // also while a machine has it
+  REQUIRE(wait(provider->terminate(box.id, {})));
+  until(box.id, MachineState::gone);
+  REQUIRE(wait(provider->terminate(disk.id, {})));
+  until(disk.id, MachineState::gone);
+}
+
+TEST_CASE_METHOD(Disks, "volumes: a machine has as many as a rent may name") {
+  if (!here) return;
+  constexpr int most = 16;
+  CreateRequest request = order("box");
+  std::vector<Mount> mounts;
+  for (int i = 0; i < most; ++i) {
+    const std::string name = "v" + std::to_string(i);
+    const Machine disk = until(made(volume(name)).id, MachineState::live);
+    mounts.push_back({name, disk.id, "l-0", disk.details.text("zone"), false});
+  }
+  tell_mounts(request.extra, mounts);
+  const Machine box = made(request);
+  const std::size_t roots = disks_of(box);
+  until(box.id, MachineState::live);
+  CHECK(disks_of(box) == roots + most);
+  REQUIRE(wait(provider->terminate(box.id, {})));
+  until(box.id, MachineState::gone);
+  for (const Mount& m : mounts) REQUIRE(wait(provider->terminate(m.id, {})));
+}
+
+TEST_CASE_METHOD(Disks, "volumes: only offers of their zone, and no machine of another") {
+  if (fake_name() != "aws" || !here) return;
+  const auto in_zones = [this](const char* first, const char* second) {
+    Value settings = told["settings"];
+    settings.as_object()->erase("subnet");
+    settings.as_object()->erase("zone");
+    settings.set("regions", Value().set("us-east-1", Value().set("zone", Value::Array{Value(first), Value(second)})));
+    told.set("settings", std::move(settings));
+    provider = make();
+  };
+  in_zones("us-east-1b", "us-east-1a");
+  const Machine disk = until(made(volume("disk")).id, MachineState::live);
+  REQUIRE(disk.details.text("zone") == "us-east-1b");
+  in_zones("us-east-1a", "us-east-1b");
+  OfferQuery query;
+  query.gpu = "A10G";
+  for (const bool spot : {false, true}) {
+    query.spot = spot;
+    query.zone = "";
+    const std::size_t all = wait(provider->offers(query, {})).value().size();
+    query.zone = "us-east-1b";
+    const std::vector<Offer> there = wait(provider->offers(query, {})).value();
+    CHECK(there.size() * 2 == all);
+    for (const Offer& o : there) CHECK(o.id.find("@us-east-1b") != std::string::npos);
+  }
+  CreateRequest elsewhere = with("elsewhere", disk);
+  query.spot = false;
+  query.zone = "us-east-1a";
+  elsewhere.offer = wait(provider->offers(query, {})).value().front();  // of the first zone, which its id does not name
+  const std::size_t before = machines_made();
+  const auto refused = wait(provider->create(elsewhere, {}));
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().kind == ErrorKind::capacity);
+  CHECK(machines_made() == before);
+  REQUIRE(wait(provider->terminate(disk.id, {})));
+}
+
+TEST_CASE_METHOD(Disks, "volumes: no machine that cannot find them is rented") {
+  if (fake_name() != "aws" || !here) return;
+  const Machine disk = until(made(volume("disk")).id, MachineState::live);
+  CreateRequest old = with("old", disk);
+  old.offer = offers("V100").front();
+  const std::size_t before = machines_made();
+  const auto refused = wait(provider->create(old, {}));
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().kind == ErrorKind::capacity);
+  CHECK(refused.error().message.find("has no NVMe") != std::string::npos);
+  CHECK(machines_made() == before);
+  REQUIRE(wait(provider->terminate(disk.id, {})));
 }

@@ -401,6 +401,8 @@ Result<int> describe_lease(lua_State* L) {
 void gather_leases(lua_State* L, int index, int depth, std::vector<std::string>& out) {
   if (Instance* box = test_object<Instance>(L, index)) {
     out.push_back(box->id);
+  } else if (const Volume* volume = test_object<Volume>(L, index)) {
+    out.push_back(volume->id);
   } else if (lua_istable(L, index) && depth < 4) {
     luaL_checkstack(L, 4, "scope");
     LuaHost::of(L).check(L);  // nested lists can stand for very many values
@@ -413,7 +415,8 @@ void gather_leases(lua_State* L, int index, int depth, std::vector<std::string>&
   }
 }
 
-// leases_in(results of a scope) -> ids of the instances among the results; their leases move to the parent scope.
+// leases_in(results of a scope) -> ids of the instances and volumes among the results; their leases move to the parent
+// scope.
 int leases_in(lua_State* L) {
   std::vector<std::string> ids;
   for (int i = 1, n = lua_gettop(L); i <= n; ++i) gather_leases(L, i, 0, ids);

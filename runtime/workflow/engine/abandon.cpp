@@ -36,7 +36,7 @@ Async<> Engine::abandon(std::string id, lease::Manager::Event event) {
     trouble.reset();
     RILLE_CO_TRY(std::vector<lease::Lease> held, leases_->of_run(row.id));
     for (auto l = held.rbegin(); l != held.rend(); ++l) {
-      if (!l->billable() || l->detached) continue;
+      if ((!l->billable() && !l->between_machines()) || l->detached) continue;
       if (Result<> r = co_await leases_->release(l->id, event, fence); !r) trouble = r.error();
     }
     if (!trouble) break;

@@ -111,7 +111,7 @@ Async<> Calls::release_run() {
   RILLE_CO_TRY(std::vector<lease::Lease> held, leases_->of_run(run_.id()));
   std::optional<Error> first;
   for (auto l = held.rbegin(); l != held.rend(); ++l) {
-    if (l->state == "released" || l->detached) continue;
+    if ((l->state == "released" && !l->between_machines()) || l->detached) continue;
     if (Result<> r = co_await release(l->id); !r && !first) first = r.error();
   }
   if (first) co_return *first;

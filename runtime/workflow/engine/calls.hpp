@@ -35,9 +35,9 @@ class Calls {
 
   Async<lease::Lease> rent(std::string key, std::string name, std::string scope, Value options, lease::LeaseLimit most,
                            CancelToken token);
-  // The home's volume of that name, or a new one. volumes.cpp
+  // The home's volume of that name, or a new one; held: the leases of the scope that asks. volumes.cpp
   Async<lease::Lease> volume(std::string key, std::string name, std::string scope, Value options,
-                             lease::LeaseLimit most, CancelToken token);
+                             lease::LeaseLimit most, std::vector<std::string> held, CancelToken token);
   Result<VolumeView> volume_view(const std::string& lease_id) const;
   Async<> release(std::string lease_id);
   Async<> release_run();  // all leases of the run that are not detached

@@ -410,6 +410,7 @@ Async<> RunImpl::scope_release(FiberId id, ScopeId scope_id, std::vector<std::st
   if (!s) co_return success();
   s->shielded = true;
   co_await children_end(fiber(id), *s);  // fibers that a defer has spawned
+  kept = with_volumes(std::move(kept));
   std::vector<std::string> leaving;
   for (const std::string& lease : std::exchange(s->leases, {})) {
     bool keep = s->parent && std::find(kept.begin(), kept.end(), lease) != kept.end();

@@ -1,12 +1,15 @@
 // The durable operations on instances: each is first looked up in the record (admit), and recorded when it is done.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "runtime/workflow/engine/calls.hpp"
 #include "runtime/workflow/engine/connector.hpp"
 #include "runtime/workflow/engine/entries.hpp"
 #include "runtime/workflow/engine/lease_errors.hpp"
 #include "runtime/workflow/engine/measuring.hpp"
 #include "runtime/workflow/engine/run_impl.hpp"
+#include "runtime/workflow/lease/volumes.hpp"
 #include "runtime/workflow/provider/catalogue/workload.hpp"
 
 namespace rille::engine {
@@ -22,12 +25,13 @@ Error no_leases(const RunConfig& config) {
 namespace {
 using Live = std::function<Async<Value>(CancelToken)>;
 
-// The lease with this name that the fiber's scopes hold. A name is in use until its lease ends.
+// The instance's lease with this name that the fiber's scopes hold. A name is in use until its lease ends.
 std::optional<lease::Lease> held_as(const lease::Manager& leases, const FiberRecord& f, const std::string& name) {
   for (const ScopeRecord* s = f.scope; s && s->owner == f.id; s = s->parent)
     for (const std::string& id : s->leases) {
       Result<std::optional<lease::Lease>> row = leases.find(id);
-      if (row && *row && (*row)->name == name && (*row)->billable() && !(*row)->detached) return **row;
+      if (row && *row && (*row)->name == name && (*row)->billable() && !(*row)->detached && !lease::is_volume(**row))
+        return **row;
     }
   return std::nullopt;
 }
@@ -212,7 +216,9 @@ Async<> RunImpl::release_all(FiberRecord& f, std::vector<std::string> ids, Admit
   for (const std::string& id : ids) {
     Result<std::optional<lease::Lease>> row = leases_->find(id);
     if (!row && !first) first = row.error();
-    if (!row || !*row || (*row)->state == "released" || (*row)->detached) continue;
+    if (!row || !*row || (*row)->detached) continue;
+    const bool has_volumes = (*row)->between_machines() && !provider::mounts_in((*row)->request).empty();
+    if ((*row)->state == "released" && !has_volumes) continue;
     RILLE_CO_TRY(bool live, co_await release_gate(f));
     if (divergence_) co_return *divergence_;
     if (!live) {
@@ -376,13 +382,27 @@ Async<Value> RunImpl::preempting(FiberId id, std::string lease_id, std::string s
   co_return co_await recorded(id, std::move(op), std::move(live));
 }
 
+// The leases, and after them the volumes of those that are instances: a volume must not end before its instance. If a
+// row cannot be read, the release of its volumes fails, as they are in use.
+std::vector<std::string> RunImpl::with_volumes(std::vector<std::string> leases) const {
+  for (std::size_t i = leases_ ? leases.size() : 0; i-- > 0;) {
+    const Result<std::optional<lease::Lease>> row = leases_->find(leases[i]);
+    if (!row || !*row) continue;
+    for (const provider::Mount& m : provider::mounts_in((*row)->request)) leases.push_back(m.lease);
+  }
+  return leases;
+}
+
 void RunImpl::keep_lease(FiberId id, const std::string& lease_id, ScopeId keeper) {
   ScopeRecord* to = nullptr;
   for (ScopeRecord* s = fiber(id).scope; s; s = s->parent)
     if (s->id == keeper && !s->shielded) to = s;
   if (!to) return;
-  for (ScopeRecord* s = fiber(id).scope; s != to; s = s->parent)
-    if (std::erase(s->leases, lease_id) > 0) to->leases.push_back(lease_id);
+  std::vector<std::string> moving = with_volumes(std::vector<std::string>(1, lease_id));
+  std::reverse(moving.begin(), moving.end());  // volumes first, as they are released last
+  for (const std::string& lease : moving)
+    for (ScopeRecord* s = fiber(id).scope; s != to; s = s->parent)
+      if (std::erase(s->leases, lease) > 0) to->leases.push_back(lease);
 }
 
 Result<Value> RunImpl::standing(const std::string& lease_id) const {

@@ -22,7 +22,8 @@ namespace {
 // The fields of an entry that a cut needs.
 struct Mark {
   std::int64_t seq = 0, started_us = 0, ended_us = 0;
-  std::string key, source, lease;  // lease: the lease's id if the entry is a successful rent; "" otherwise
+  std::string key, source, lease;  // lease: its id if the entry is a successful rent, or made a volume of a scope
+  bool volume = false;
 };
 
 // The id of the lease row for a recorded rent. If the fork rented anew, it has its own row; otherwise the row is that
@@ -33,25 +34,40 @@ Result<std::string> row_of(store::Db& db, const std::string& run, const Mark& re
   return recorded;
 }
 
+Result<bool> is_kept_row(store::Db& db, const std::string& volume) {
+  bool kept = false;
+  RILLE_CHECK(
+      db.query("SELECT json_extract(r.request,'$.extra.volume.keep') FROM requests r JOIN leases l ON l.number=r.lease "
+               "WHERE l.id=?",
+               {volume}, [&](const store::Row& row) { kept = row.integer(0) != 0; }));
+  return kept;
+}
+
 Result<std::vector<Mark>> marks_of(store::Db& db, const std::string& run, std::int64_t number) {
   std::vector<Mark> out;
-  RILLE_CHECK(
-      db.query(fmt::format("SELECT id-?1, started_us, ended_us, {}, source, "
-                           "CASE WHEN kind='rent' THEN value END FROM entries WHERE id>=?1 AND id<?2 ORDER BY id",
-                           key_sql),
-               {entry_id(number, 0), entry_id(number + 1, 0)}, [&](const store::Row& row) {
-                 Mark m;
-                 m.seq = row.integer(0);
-                 m.started_us = row.integer(1);
-                 m.ended_us = row.integer(2);
-                 m.key = row.text(3);
-                 m.source = row.text(4);
-                 if (!row.null(5))
-                   if (Result<Value> v = Value::from_json(row.text(5))) m.lease = v->text("lease");
-                 out.push_back(std::move(m));
-               }));
-  for (Mark& m : out)
-    if (!m.lease.empty()) { RILLE_TRY(m.lease, row_of(db, run, m, m.lease)); }
+  RILLE_CHECK(db.query(fmt::format("SELECT id-?1, started_us, ended_us, {}, source, "
+                                   "CASE WHEN kind IN ('rent','volume') THEN value END, kind='volume' FROM entries "
+                                   "WHERE id>=?1 AND id<?2 ORDER BY id",
+                                   key_sql),
+                       {entry_id(number, 0), entry_id(number + 1, 0)}, [&](const store::Row& row) {
+                         Mark m;
+                         m.seq = row.integer(0);
+                         m.started_us = row.integer(1);
+                         m.ended_us = row.integer(2);
+                         m.key = row.text(3);
+                         m.source = row.text(4);
+                         m.volume = row.integer(6) != 0;
+                         if (!row.null(5))
+                           if (Result<Value> v = Value::from_json(row.text(5))) m.lease = v->text("lease");
+                         out.push_back(std::move(m));
+                       }));
+  for (Mark& m : out) {
+    if (m.lease.empty()) continue;
+    RILLE_TRY(m.lease, row_of(db, run, m, m.lease));
+    if (!m.volume) continue;
+    RILLE_TRY(const bool kept, is_kept_row(db, m.lease));
+    if (kept) m.lease.clear();  // the home's: no cut concerns it
+  }
   return out;
 }
 
@@ -158,7 +174,8 @@ Result<Engine::CutPoint> Engine::cut_at(const RunRow& row, const std::string& ke
                   machine.state == "intent";
       if (open == Open::keep && held) continue;
       if (machine.state == "released" && machine.released_us <= closed_us) continue;
-      if (open == Open::rerent && !machine.state.empty()) {
+      // A fork cannot have the data of a volume, so it makes the volume itself.
+      if (open == Open::rerent && !machine.state.empty() && !m.volume) {
         place.open.push_back(m);
         continue;
       }
@@ -225,7 +242,7 @@ Result<> forget_from(store::Db& db, const std::string& run, std::int64_t number,
                                  "(SELECT {} FROM entries WHERE id>=?2 AND id<?3 AND kind='signal')",
                                  key_sql),
                      {run, from, end}));
-  // Leases of dropped rents will be rented again: their rows continue with the next generation.
+  // Leases of dropped rents will be rented again: their rows continue with the next generation, as those of volumes do.
   RILLE_CHECK(db.run(
       "UPDATE leases SET live_us=NULL WHERE state='released' AND id IN "
       "(SELECT json_extract(value,'$.lease') FROM entries WHERE id>=?1 AND id<?2 AND kind='rent' AND value NOT NULL)",

@@ -269,6 +269,7 @@ class RunImpl final : public Run {
   void begin_cancel();
   std::int64_t look_at_cancel();  // checks for a cancel; returns the ms until the next check; -1: no check is needed
   void unwind(Error reason);
+  std::vector<std::string> with_volumes(std::vector<std::string> leases) const;
   Async<> release_all(FiberRecord& f, std::vector<std::string> leases, Admitted slot);
   Admitted ending(FiberRecord& f, std::int64_t pos, std::string name, std::string source) const;
   // budget.cpp

@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "runtime/workflow/engine/calls.hpp"
 #include "runtime/workflow/engine/connector.hpp"
 #include "runtime/workflow/engine/lease_errors.hpp"
@@ -24,10 +26,21 @@ Error busy(const lease::Lease& known) {
   e.resource = known.id;
   return e;
 }
+
+// A volume with keep = false ends with the scope that made it, so no other scope and no other run gets it.
+Error of_another_scope(const lease::Lease& known) {
+  Error e = make_error(
+      ErrorKind::state,
+      fmt::format("the volume '{}' ({}) of run {} ends with the scope that made it", known.name, known.id, known.run),
+      "use another name, or hand on the volume that rille.volume returned there");
+  e.code = "name_taken";
+  e.resource = known.id;
+  return e;
+}
 }  // namespace
 
 Async<lease::Lease> Calls::volume(std::string key, std::string name, std::string scope, Value options,
-                                  lease::LeaseLimit most, CancelToken token) {
+                                  lease::LeaseLimit most, std::vector<std::string> held, CancelToken token) {
   connector_->adapt_volume(options);
   const std::string own = lease::Manager::lease_id(run_.id(), key);
   lease::Acquire request;
@@ -41,6 +54,7 @@ Async<lease::Lease> Calls::volume(std::string key, std::string name, std::string
   const auto life = run_.life_.watch();
   for (int looks = 1;; ++looks) {
     RILLE_CO_TRY(std::optional<lease::Lease> known, leases_->volume(name));
+    if (known && known->state == "live") RILLE_CO_CHECK(lease::check_same(*known, options));
     if (!known || known->id == own) {
       lease::Manager::Event event = [this](const std::string& e, Value data) { run_.event(e, std::move(data)); };
       lease::Acquire again = request;
@@ -49,6 +63,8 @@ Async<lease::Lease> Calls::volume(std::string key, std::string name, std::string
       continue;  // another one was quicker
     }
     RILLE_CO_CHECK(lease::check_same(*known, options));
+    const bool mine = lease::is_kept(*known) || std::find(held.begin(), held.end(), known->id) != held.end();
+    if (!mine && known->state != "releasing") co_return of_another_scope(*known);
     if (known->state == "live") co_return std::move(*known);
     if (looks >= busy_looks_max) co_return busy(*known);
     RILLE_CO_CHECK(co_await sleep_for(run_.loop(), busy_pause_ms, token));
@@ -61,7 +77,7 @@ Result<VolumeView> Calls::volume_view(const std::string& lease_id) const {
   if (!l || !lease::is_volume(*l))
     return make_error(ErrorKind::invalid, fmt::format("there is no volume '{}'", lease_id),
                       "list them with `rille volume ls`");
-  RILLE_TRY(const std::vector<lease::User> users, lease::users_of(run_.journal_->reader(), l->id));
+  RILLE_TRY(const std::vector<lease::User> users, lease::users_of(run_.journal_->reader(), l->id, run_.now_us()));
   return VolumeView::of(*l, users.empty() ? "" : users.front().name, run_.now_us());
 }
 
@@ -119,8 +135,9 @@ Async<VolumeView> RunImpl::volume(FiberId id, std::string name, Value options, s
     record_start(slot);
     count_row(options.to_json().size());
     lease::LeaseLimit most(limits_.leases_max, limits_.leases_of);
+    std::vector<std::string> held = owner(f).leases;
     Result<lease::Lease> made = co_await calls_->volume(slot.key, std::move(name), owner(f).name, std::move(options),
-                                                        std::move(most), token(f));
+                                                        std::move(most), std::move(held), token(f));
     if (made) outcome = Value().set("lease", made->id), alert_budgets();
     else if (const Error* why = cancelled(id)) co_return *why;
     else outcome = made.error();

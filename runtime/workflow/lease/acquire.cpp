@@ -28,7 +28,8 @@ namespace {
 
 constexpr std::int64_t send_window_us = 30'000'000;  // the create call is sent within this time after its row, or not
 constexpr int create_attempts_max = 5;
-constexpr std::size_t refusals_max = 100;  // a rent gives up after this many offers have refused it
+constexpr std::int64_t volume_ready_us = 600'000'000;  // longest wait until a new volume can be attached
+constexpr std::size_t refusals_max = 100;              // a rent gives up after this many offers have refused it
 
 using provider::Machine;
 using provider::MachineState;
@@ -52,11 +53,23 @@ Result<Stand> stand_of(const Lease* known) {
   if (known->state == "live") return Stand::lives;
   if (!known->replacing.empty() && known->ever_lived()) return Stand::moves;  // it is being given another machine
   // A lease that was released before it had a machine can be requested again, because the script never received it. A
-  // lease in state `intent` is planned again too, because its offer, expiry and money are out of date.
-  if (known->state == "intent" || (known->state == "released" && !known->live_us)) return Stand::unasked;
+  // lease in state `intent` is planned again too, because its offer, expiry and money are out of date. A volume that
+  // was deleted is made anew.
+  const bool again = !known->live_us || is_volume(*known);
+  if (known->state == "intent" || (known->state == "released" && again)) return Stand::unasked;
   if (known->state == "creating") return Stand::asked;
   return make_error(ErrorKind::state, fmt::format("lease '{}' is {}", known->name, known->state),
                     "rent again under another name");
+}
+
+Error never_ready(const Lease& volume) {
+  const std::string problem = volume.machine->details.text("problem", provider::to_string(volume.machine->state));
+  Error e = make_error(
+      ErrorKind::state,
+      fmt::format("the volume '{}' ({}) did not become usable: {}", volume.name, volume.machine->id, problem),
+      "it is deleted; make it again, or with another kind or in another region");
+  e.provider = volume.provider;
+  return e;
 }
 
 Error created_none(const Lease& lease) {
@@ -115,10 +128,10 @@ Manager::Shared Manager::draft(const Renting& renting, const Terms& terms, const
   lease.state = "creating";
   lease.send_by_us = now + send_window_us;
   lease.provider = offer.provider;
-  lease.price_micros_per_hour = terms.price_of(offer);
+  lease.price_micros_per_hour = request.volume ? 0 : terms.price_of(offer);  // a volume has only the disk's price
   const Result<provider::Provider*> provider = registry_.find(offer.provider);
   lease.disk_micros_per_hour = terms.disk_of(offer, provider ? provider::usual_disk_bytes(*provider, offer) : 0);
-  lease.cap_micros_per_hour = terms.cap_of(offer, lease.disk_micros_per_hour);
+  lease.cap_micros_per_hour = request.volume ? 0 : terms.cap_of(offer, lease.disk_micros_per_hour);
   lease.token = derive_uuid({"token", lease.id, std::to_string(lease.generation), offer.id});
   lease.expires_us = now + terms.ttl_ms * 1000;
   // A replacement machine keeps the lease's expiry. A lease that is rented anew (live_us is 0) gets a new expiry.
@@ -144,6 +157,17 @@ Manager::Shared Manager::draft(const Renting& renting, const Terms& terms, const
   return drafted;
 }
 
+namespace {
+// The same wish in the zone of the volumes, where disks have one.
+std::shared_ptr<const Terms> in_zone_of(const std::vector<provider::Mount>& mounts, std::shared_ptr<const Terms> wish) {
+  if (mounts.empty() || mounts.front().zone.empty()) return wish;
+  auto there = std::make_shared<Terms>(*wish);
+  there->query.zone = mounts.front().zone;
+  there->asks += " in zone " + there->query.zone;
+  return there;
+}
+}  // namespace
+
 // Chooses an offer and commits the request with its money before anything is sent. `renting.lease` is the generation
 // that failed, and becomes the planned one. Each generation has its own token and tag. The row says `creating` at once,
 // because a create call follows; the lease in memory says `intent`, because nothing was sent yet.
@@ -151,7 +175,8 @@ Async<> Manager::plan(Renting& renting) {
   if (renting.request.volume) co_return co_await plan_volume(renting);
   RILLE_CO_TRY(std::vector<provider::Mount> mounts, mounts_of(journal_.reader(), renting.request.options));
   RILLE_CO_TRY(const Value options, placed(journal_.reader(), renting.request.options));
-  RILLE_CO_TRY(const Wish wish, queries_.wish_of(options));
+  RILLE_CO_TRY(Wish wish, queries_.wish_of(options));
+  wish = in_zone_of(mounts, std::move(wish));
   RILLE_CO_CHECK(co_await queries_.check_named_gpus(wish, renting.token));
   RILLE_CO_TRY(const provider::Offer* const offer, co_await choose(wish, renting.refused, renting.token));
   if (std::optional<Error> why = queries_.gpu_unusable(*wish, *offer)) co_return std::move(*why);
@@ -197,7 +222,7 @@ Async<> Manager::commit_plan(Renting& renting, Wish wish, const provider::Offer&
     const bool first = l.seen.state.empty();
     if (!first) { RILLE_TRY(l.tenures, read_tenures(db, l.number)); }
     if (volume) RILLE_CHECK(check_name_free(db, l));
-    RILLE_CHECK(check_free(db, l));
+    RILLE_CHECK(check_free(db, l, l.created_us));
     if (volume) RILLE_CHECK(reserve_month(db, l, *wish, most));
     else RILLE_CHECK(reserve(db, l, *wish, most, teardown_ms, l.created_us, address));
     if (l.expires_us != before_us) bear_end(l);
@@ -318,6 +343,7 @@ Async<> Manager::create(Renting& renting) {
         attempt = 0;
       }
       tell_refused(renting, *refusal);
+      if (ended && attempt >= create_attempts_max) co_return *refusal;
     } else if (attempt >= create_attempts_max) {
       co_return *refusal;
     }
@@ -336,9 +362,30 @@ Async<> Manager::give_up(Renting& renting, Error why) {
   co_return why;
 }
 
+// Waits until the provider can attach the volume that it has made. Fails if it never will; a release then deletes it.
+Async<> Manager::await_volume(Renting& renting) {
+  Lease& lease = *renting.lease;
+  RILLE_CO_TRY(provider::Provider * provider, registry_.find(lease.provider));
+  const std::int64_t until_us = now_us() + volume_ready_us;
+  while (lease.machine->state != MachineState::live) {
+    const bool ends = lease.machine->state == MachineState::terminating;
+    if (ends || now_us() >= until_us) co_return never_ready(lease);
+    RILLE_CO_CHECK(co_await pause(2'000, renting.token));
+    Result<Machine> now = co_await provider->describe(lease.machine->id, renting.token);
+    if (renting.token.cancelled()) co_return renting.token.reason();
+    if (!now && !now.error().retryable) co_return now.error();
+    if (!now || now->state == MachineState::gone) continue;  // it may not be visible yet
+    lease.machine->state = now->state;
+    if (const std::string problem = now->details.text("problem"); !problem.empty())
+      lease.machine->details.set("problem", problem);
+  }
+  co_return success();
+}
+
 // The provider has created a machine. The machine becomes the lease's machine, unless the row has changed meanwhile.
 Async<> Manager::adopt(Renting& renting) {
   Lease& lease = *renting.lease;
+  if (renting.request.volume) RILLE_CO_CHECK(co_await await_volume(renting));
   lease.state = "live";
   lease.machine_id = lease.machine->id;
   lease.live_us = now_us();

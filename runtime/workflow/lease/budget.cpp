@@ -9,6 +9,7 @@
 #include "runtime/core/base/units.hpp"
 #include "runtime/workflow/lease/parts.hpp"
 #include "runtime/workflow/lease/tally.hpp"
+#include "runtime/workflow/lease/volumes.hpp"
 
 namespace rille::lease {
 
@@ -94,7 +95,7 @@ Error no_price(const Lease& l, const Money& m) {
   const provider::Offer& o = l.request.offer;
   const bool machine = l.cap_micros_per_hour < 0, disk = !machine && l.disk_micros_per_hour < 0;
   const bool address = !machine && !disk;  // only the address price is missing
-  const bool said = o.currency == "USD" || address || (disk && o.disk_micros_per_gb_hour == 0);
+  const bool said = o.currency == "USD" || address || (disk && o.disk_micros_per_gb_hour <= 0);
   std::string why = fmt::format("the price {}{}",
                                 disk      ? "of its disk "
                                 : address ? "of its public address "
@@ -107,7 +108,7 @@ Error no_price(const Lease& l, const Money& m) {
     return fmt::format("write into the providers' settings what {}: \"{}\": {{\"{}\": {}}}", what, name, o.provider,
                        price);
   };
-  if (disk && o.disk_micros_per_gb_hour == 0) hint = setting("a gigabyte costs per month", "disk_price", "0.08");
+  if (disk && o.disk_micros_per_gb_hour <= 0) hint = setting("a gigabyte costs per month", "disk_price", "0.08");
   if (address) hint = setting("one costs per hour", "address_price", "0.005");
   return make_error(
       ErrorKind::budget,
@@ -196,7 +197,7 @@ Result<> reserve(store::Db& db, Lease& lease, const Terms& terms, const LeaseLim
   // The cost of the lease's earlier machines counts as spent.
   Micros before = 0;
   for (const Tenure& t : lease.tenures) before += t.cost(now_us);
-  for (Money& m : scopes) m.spent += before;
+  for (Money& m : scopes) m.spent += m.scope == "month" && is_volume(lease) ? month_micros(lease, now_us) : before;
   RILLE_CHECK(check_leases(db, lease, most, scopes[0], count, now_us));
   const Money* tightest = nullptr;
   for (const Money& m : scopes)

@@ -82,7 +82,11 @@ Value Lease::to_value(std::int64_t now_us) const {
   if (!error.empty()) v.set("error", error);
   v.set("expires", format_utc(expires_us)).set("generation", generation).set("id", id).set("machine", machine_id);
   Value::Array held;
-  for (const Tenure& t : tenures) held.push_back(t.to_value(now_us));
+  for (const Tenure& t : tenures) {
+    held.push_back(t.to_value(now_us));
+    if (is_volume(*this))  // which neither starts nor is idle
+      for (const char* key : {"starting_seconds", "idle_seconds"}) held.back().as_object()->erase(key);
+  }
   if (!held.empty()) v.set("machines", std::move(held));
   v.set("name", name);
   if (taken_us > now_us && state == "live") v.set("preempting", format_utc(taken_us));
@@ -189,8 +193,11 @@ Async<std::int64_t> Manager::reconcile(CancelToken token) {
 
 Result<bool> Manager::any_open() const {
   bool open = false;
-  RILLE_CHECK(journal_.reader().query("SELECT 1 FROM leases WHERE open IS NOT NULL LIMIT 1", {},
-                                      [&](const store::Row&) { open = true; }));
+  RILLE_CHECK(journal_.reader().query(
+      "SELECT 1 FROM leases WHERE open IS NOT NULL AND NOT (detached AND state='live' AND "
+      "(SELECT json_type(request,'$.extra.volume') FROM requests WHERE requests.lease=leases.number) IS NOT NULL) "
+      "LIMIT 1",
+      {}, [&](const store::Row&) { open = true; }));
   return open;
 }
 
@@ -205,13 +212,16 @@ Async<> Manager::pause(std::int64_t ms, CancelToken token) {
 }
 
 // Writes the lease's row if it has not changed since it was read (see write_lease in rows.hpp). Until this returns,
-// only the journal's thread may use the lease.
-Async<> Manager::save(Shared lease, store::Fence fence) {
+// only the journal's thread may use the lease. unused_volume: the lease is a volume, and the write fails with the code
+// volume_in_use if a lease has it.
+Async<> Manager::save(Shared lease, store::Fence fence, bool unused_volume) {
   const bool fenced = covers(fence, *lease);
   Ending ending;  // for a released lease: when its costs ended, as its release found
   if (lease->state == "released")
     if (auto at = search_->endings.extract(lease->id)) ending = at.mapped();
-  store::Journal::Write write = [lease, fenced, ending, texts = texts_of(*lease)](store::Db& db) -> Result<> {
+  store::Journal::Write write = [lease, fenced, ending, texts = texts_of(*lease), unused_volume,
+                                 at = now_us()](store::Db& db) -> Result<> {
+    if (unused_volume) RILLE_CHECK(check_unused(db, *lease, at));
     return write_lease(db, *lease, texts, fenced, ending);
   };
   RILLE_CO_CHECK(co_await journal_.commit(std::move(write), std::move(fence)));

@@ -62,6 +62,8 @@ struct Lease {
   } seen;
 
   bool billable() const { return state != "released"; }
+  // It has lost its machine, and another one is still to be rented; until then it keeps its volumes.
+  bool between_machines() const { return !billable() && !replacing.empty() && generation > 0; }
   bool has_machine() const { return state == "live" || state == "resizing"; }  // whether its machine should exist
   bool ever_lived() const { return !tenures.empty() || live_us; }
   // The cost of the lease's machines until now_us; an estimate until the provider's bill is known.
@@ -151,9 +153,9 @@ class Manager {
   // lease's expiry.
   Async<Lease> detach(std::string id, std::int64_t ttl_ms, store::Fence fence);
   // Terminates the lease's machine and waits until the provider confirms. Succeeds if the lease is released already.
-  // Fails with `state`, code volume_in_use, for a volume that an open lease has. Cannot be cancelled. If the journal
-  // cannot be written, ends the machine and then returns the error. If the fence is outdated, because another process
-  // runs the run, ends nothing and fails.
+  // Fails with `state`, code volume_in_use, for a volume that a lease has. Cannot be cancelled. If the journal cannot
+  // be written, ends the machine, but not a volume, and then returns the error. If the fence is outdated, because
+  // another process runs the run, ends nothing and fails.
   Async<> release(std::string id, Event event, store::Fence fence = {});
 
   // Call when the agent of that generation's machine has reported the machine as idle and has exited. Releases the
@@ -172,7 +174,8 @@ class Manager {
   // Replaces estimated costs by the providers' bills, also for machines that no row has seen. Returns the number of
   // machines whose bill was recorded.
   Async<std::int64_t> reconcile(CancelToken token);
-  Result<bool> any_open() const;  // whether a lease is not released; costs one index lookup
+  // Whether a lease is not released, apart from kept volumes that are ready, which only a word ends.
+  Result<bool> any_open() const;
   // The provider's view of a live lease's machine; a price in it is recorded. A machine that may not be visible yet is
   // `pending`, not gone.
   Async<provider::Machine> describe(const Lease& lease, CancelToken token);
@@ -226,11 +229,12 @@ class Manager {
   static Error never_in_time(const Lease& lease, Error why);
   static void tell_refused(Renting& renting, const Error& refusal);
   Async<> create(Renting& renting);
+  Async<> await_volume(Renting& renting);
   Async<> adopt(Renting& renting);
   Async<bool> find_machine(Renting& renting, bool until_proof);
   Async<> renew(Renting& renting, Replace request);
   Async<> end_for_another(Shared lease, store::Fence fence);
-  Async<> save(Shared lease, store::Fence fence);
+  Async<> save(Shared lease, store::Fence fence, bool unused_volume = false);
   Async<> pause(std::int64_t ms, CancelToken token = {});
   std::int64_t now_us() const { return loop_.clock().wall_us(); }
   // resize.cpp

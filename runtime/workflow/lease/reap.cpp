@@ -34,6 +34,15 @@ bool is_needed_no_more(const Machine& machine, const std::optional<Lease>& row, 
 
 }  // namespace
 
+bool is_found_again(const Survey::Shown& one) {
+  if (!one.row || !is_kept(*one.row)) return false;
+  const Lease& row = *one.row;
+  const bool had = std::any_of(row.tenures.begin(), row.tenures.end(),
+                               [&one](const Tenure& t) { return t.machine_id == one.machine.id; });
+  const bool closed = one.account == Account::settled && row.machine_id == one.machine.id && !row.error.empty();
+  return had && (closed || one.account == Account::older);
+}
+
 Reaper::Reaper(Manager& leases, Loop& loop, store::Journal& journal, provider::Registry& registry, std::string install)
     : leases_(leases), loop_(loop), journal_(journal), registry_(registry), install_(std::move(install)) {}
 
@@ -133,6 +142,10 @@ Async<bool> Reaper::reap_place(std::vector<Lease> leases, const ReapRequest& req
       if (!is_kept(lease)) report.held.push_back(std::move(*held));
       continue;
     }
+    if (vanished && is_kept(lease)) {
+      RILLE_CO_CHECK(co_await close_vanished(std::move(lease), report));
+      continue;
+    }
     // The machine is gone: if the run is resumed, the lease gets another machine.
     if (vanished && !lease.detached && Manager::replaces(lease)) lease.replacing = "its machine is gone";
     Shared ending = std::make_shared<Lease>(lease);
@@ -142,6 +155,21 @@ Async<bool> Reaper::reap_place(std::vector<Lease> leases, const ReapRequest& req
     (r ? report.released : report.failed).push_back(std::move(lease));
   }
   co_return true;
+}
+
+// The provider no longer has a kept volume. Only the row changes: nothing but a word deletes a volume, and the provider
+// may be wrong. The error in the row says that no word was given.
+Async<> Reaper::close_vanished(Lease volume, ReapReport& report) {
+  const Shared row = std::make_shared<Lease>(std::move(volume));
+  row->state = "released";
+  row->error = "the provider no longer has it";
+  row->released_us = now_us();
+  const Result<> saved = co_await leases_.save(row, {});
+  if (!saved && is_moved(saved.error())) co_return success();
+  if (!saved) row->error = saved.error().message;
+  else leases_.tell(nullptr, row->run, "released", row->to_value(now_us()));
+  (saved ? report.released : report.failed).push_back(std::move(*row));
+  co_return success();
 }
 
 // Ends machines that no row accounts for. All providers are asked concurrently, and each answer is handled at once.
@@ -170,6 +198,12 @@ Async<> Reaper::end_stray(Survey::Shown shown, const ReapRequest& request, ReapR
     co_return success();
   }
   if (shown.account == Account::own) co_return success();
+  if (is_found_again(shown) && machine.id != request.unknown) {
+    Lease kept = std::move(*shown.row);
+    kept.machine_id = machine.id;
+    report.unknown.push_back(std::move(kept));
+    co_return success();
+  }
   if (shown.account == Account::settled)
     co_return co_await end_settled(std::move(*shown.row), std::move(shown.machine), report);
   Lease stray;

@@ -24,7 +24,9 @@ struct Held {
 struct ReapReport {
   std::vector<Lease> released, failed;
   std::vector<Lease> revived;  // machines that were alive although their lease was released; they are ended now
-  std::vector<Lease> unknown;  // machines that have this installation's tag but no row; they are not ended
+  // Machines that have this installation's tag but no row, and kept volumes whose row was closed because the provider
+  // did not show them; they are not ended.
+  std::vector<Lease> unknown;
   std::vector<Held> held;
   std::vector<Error> errors;  // one error for each provider or region that could not be asked
 };
@@ -66,6 +68,10 @@ struct Tag;
 // How a lease's row accounts for a machine. The row was read after the machine was listed.
 Account account_of(const std::optional<Lease>& row, const provider::Machine& machine, const Tag& tag);
 
+// Whether it is a kept volume that a script has had, and that nobody has deleted by a word: its row is closed because
+// the provider did not show it for a while. It is reported, and not ended.
+bool is_found_again(const Survey::Shown& shown);
+
 class Reaper {
  public:
   // A Manager makes its own: Manager::reaper().
@@ -91,6 +97,7 @@ class Reaper {
   // reap.cpp
   Result<std::optional<Held>> standing(const Lease& lease, const ReapRequest& request) const;
   Async<> reap_rows(const ReapRequest& request, ReapReport& report);
+  Async<> close_vanished(Lease volume, ReapReport& report);
   Async<bool> reap_place(std::vector<Lease> leases, const ReapRequest& request, ReapReport& report);
   Async<> reap_machines(const ReapRequest& request, ReapReport& report);
   Async<bool> reap_at(provider::Provider* provider, const ReapRequest& request, ReapReport& report);

@@ -216,23 +216,22 @@ Async<> Manager::release(std::string id, Event event, store::Fence fence) {
 
 // The fast path for a live lease: reads the lease and marks it `releasing` in one transaction, so that it cannot change
 // in between. The request is not read: the tenures, read afterwards, have its region and billing. Null: the lease is
-// not live, or a read or write failed; the caller then reads the lease and decides.
+// not live, or a volume, or a read or write failed; the caller then reads the lease and decides.
 Async<Manager::Shared> Manager::take_to_end(std::string id, store::Fence fence) {
   const auto taken = std::make_shared<std::optional<Lease>>();
   store::Journal::Write write = [taken, id = std::move(id)](store::Db& db) -> Result<> {
     Lease& lease = taken->emplace();  // starts empty each time, because the journal may run this write twice
     RILLE_TRY(const bool found, read_brief(db, id, lease));
-    if (!found || lease.state != "live") {
+    RILLE_TRY(const bool volume, is_volume_row(db, lease.number));
+    if (!found || lease.state != "live" || volume) {
       taken->reset();
       return {};
     }
-    RILLE_CHECK(check_unused(db, lease.id));
     lease.state = "releasing";
     lease.replacing.clear();  // cancels a pending replacement
     return write_ending(db, lease);
   };
   const Result<> written = co_await journal_.commit(std::move(write), std::move(fence));
-  if (!written && written.error().code == "volume_in_use") co_return written.error();
   if (!written || !*taken) co_return Shared();
   Lease& lease = **taken;
   lease.seen.state = lease.state;
@@ -275,7 +274,8 @@ Error Manager::release_failed(const Lease& lease) {
   return e;
 }
 
-// Ends a lease whose row the caller has read. If the row has changed since, fails with lease_moved.
+// Ends a lease whose row the caller has read. If the row has changed since, fails with lease_moved. A volume ends only
+// once its row says so, in a transaction that has found no user of it.
 Async<> Manager::end_lease(Shared lease, Event event, store::Fence fence) {
   std::shared_ptr<const Error> unwritten;
   if (lease->state == "intent") {  // no create call was sent, so there is no machine: only the row changes
@@ -286,9 +286,10 @@ Async<> Manager::end_lease(Shared lease, Event event, store::Fence fence) {
     co_return success();
   }
   if (lease->state != "releasing") {
+    const bool volume = is_volume(*lease);
     lease->state = "releasing";
-    if (Result<> saved = co_await save(lease, fence); !saved) {
-      if (is_lost(saved.error())) co_return saved;
+    if (Result<> saved = co_await save(lease, fence, volume); !saved) {
+      if (is_lost(saved.error()) || volume) co_return saved;
       unwritten = std::make_shared<const Error>(saved.error());  // go on: the machine must end even if the disk is full
     }
   }

@@ -86,8 +86,10 @@ Async<> Manager::renew(Renting& renting, Replace request) {
   again.options = lease->options;
   if (const Value::Object* other = request.options.as_object(); other && !other->empty()) {
     for (const auto& [key, value] : *other) again.options.set(key, value);
-    RILLE_CO_TRY(const Wish wish,
-                 queries_.wish_of(again.options));  // check options before the machine is ended
+    // Check the options before the machine is ended.
+    RILLE_CO_CHECK(mounts_of(journal_.reader(), again.options));
+    RILLE_CO_TRY(const Value options, placed(journal_.reader(), again.options));
+    RILLE_CO_TRY(const Wish wish, queries_.wish_of(options));
     for (const std::string& name : wish->query.providers) RILLE_CO_CHECK(registry_.find(name));
   }
   if (lease->state == "live") {

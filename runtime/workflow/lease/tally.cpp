@@ -10,8 +10,10 @@
 #include <unordered_set>
 #include <utility>
 
+#include "runtime/core/base/units.hpp"
 #include "runtime/workflow/lease/ledger.hpp"
 #include "runtime/workflow/lease/rows.hpp"
+#include "runtime/workflow/lease/volumes.hpp"
 
 namespace rille::lease {
 
@@ -75,7 +77,18 @@ store::SqlValue value_of(const Tally& t) {
   return std::string_view(t.text);
 }
 
-void add(Money& money, const Lease& l, std::int64_t now_us) {
+// A volume lives for many months: the month's budget counts what it costs from the month's start to its end.
+void add_volume(Money& money, const Lease& l, std::int64_t month_us, std::int64_t now_us) {
+  constexpr std::int64_t day_us = 86'400'000'000;
+  (l.billable() ? money.reserved : money.spent) += month_micros(l, now_us);
+  if (!l.billable()) return;
+  ++money.held;
+  const std::int64_t left_us = month_start_us(month_us + 40 * day_us) - now_us;
+  money.reserved += cost_micros(std::max<Micros>(l.disk_micros_per_hour, 0), std::max<std::int64_t>(left_us, 0) / 1000);
+}
+
+void add(Money& money, const Lease& l, const Tally& t, std::int64_t now_us) {
+  if (t.number && is_volume(l)) return add_volume(money, l, t.number, now_us);
   if (!l.billable()) {
     money.spent += l.spent_micros(now_us);
     return;
@@ -160,7 +173,7 @@ Result<> add_all(store::Db& db, Money& money, const Tally& t, const std::string&
                        }));
   const std::string others = fmt::format("WHERE {} AND id<>?2 AND NOT {}", t.leases, within_reservation);
   RILLE_TRY(std::vector<Lease> leases, read_leases(db, others, {value, but, now_us}));
-  for (const Lease& l : leases) add(money, l, now_us);
+  for (const Lease& l : leases) add(money, l, t, now_us);
   return {};
 }
 
@@ -180,9 +193,18 @@ Result<> add_kept(store::Db& db, Money& money, const Tally& t, std::int64_t now_
   money.reserved += part.reserved;
   for (const std::int64_t rowid : part.others) {
     RILLE_TRY(std::vector<Lease> lease, read_leases(db, "WHERE rowid=?", {rowid}));
-    for (const Lease& l : lease) add(money, l, now_us);
+    for (const Lease& l : lease) add(money, l, t, now_us);
   }
   return {};
+}
+
+Micros month_micros(const Lease& lease, std::int64_t now_us) {
+  const std::string now = month_of(now_us);
+  Micros sum = 0;
+  for (const Tenure& t : lease.tenures)
+    for (const auto& [month, amounts] : by_month(t, now_us))
+      if (const auto dollars = amounts.find("USD"); month == now && dollars != amounts.end()) sum += dollars->second;
+  return sum;
 }
 
 void touch(store::Db& db, std::int64_t number) {

@@ -25,6 +25,8 @@ Result<> add_all(store::Db& db, Money& money, const Tally& tally, const std::str
 // once and then updated whenever this connection writes a lease's row, so that the next rent need not count again. It
 // is counted again after another process has written, after a rollback, and when a run is new or has changed.
 Result<> add_kept(store::Db& writer, Money& money, const Tally& tally, std::int64_t now_us);
+// What the lease costs in the month of now_us, until now, in dollars.
+Micros month_micros(const Lease& lease, std::int64_t now_us);
 // Tells add_kept's sums that the price of the lease with this number has changed.
 void touch(store::Db& db, std::int64_t number);
 

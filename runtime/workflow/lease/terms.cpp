@@ -209,7 +209,7 @@ Micros Terms::disk_of(const provider::Offer& offer, std::int64_t usual) const {
   if (auto told = disk_prices.find(offer.provider); told != disk_prices.end())
     return static_cast<Micros>(std::ceil(told->second * 1e6 * static_cast<double>(gigabytes) / hours_per_month));
   if (offer.disk_micros_per_gb_hour > 0) return offer.in_dollars(offer.disk_micros(bytes), query.rates);
-  return offer.price_micros_per_hour == 0 ? 0 : provider::price_unknown;
+  return offer.price_micros_per_hour == 0 && offer.disk_micros_per_gb_hour == 0 ? 0 : provider::price_unknown;
 }
 
 namespace {
@@ -242,6 +242,7 @@ Error nothing_to_rent(const Terms& terms, bool refused, const char* obstacle,
   else if (obstacle && terms.disk_bytes > 0) hint = "ask for a smaller disk, or none";
   else if (obstacle) hint = "unguarded = true accepts a machine that only this computer can end";
   std::string wishes = terms.query.region.empty() ? "" : ", region = \"" + terms.query.region + "\"";
+  if (!terms.query.zone.empty()) wishes += ", in the zone of its volumes, " + terms.query.zone;
   for (const auto& [name, list] :
        {std::pair("regions", &terms.query.regions), std::pair("compliance", &terms.query.compliance)})
     if (!list->empty()) wishes += fmt::format(", {} = {}", name, fmt::join(*list, ", "));

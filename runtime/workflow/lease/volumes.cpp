@@ -103,36 +103,36 @@ Result<> check_same(const Lease& volume, const Value& options) {
                    "volume_differs", volume.id);
 }
 
-Result<std::vector<User>> users_of(store::Db& db, const std::string& volume) {
+Result<std::vector<User>> users_of(store::Db& db, const std::string& volume, std::int64_t now_us) {
   std::vector<User> out;
+  // Generation 0 is a fork's lease, which has had no machine yet.
   RILLE_CHECK(db.query(
-      "SELECT l.id,l.name,l.run FROM leases l JOIN requests r ON r.lease=l.number WHERE l.open IS NOT NULL AND EXISTS "
-      "(SELECT 1 FROM json_each(r.request,'$.extra.volumes') v WHERE json_extract(v.value,'$.lease')=?)",
-      {volume}, [&](const store::Row& row) {
+      "SELECT l.id,l.name,l.run FROM leases l JOIN requests r ON r.lease=l.number WHERE (l.open IS NOT NULL OR "
+      "(l.replacing IS NOT NULL AND l.generation>0 AND l.expires_us>?2 AND EXISTS (SELECT 1 FROM runs u WHERE "
+      "u.id=l.run AND u.state NOT IN ('done','failed','cancelled','removed')))) AND EXISTS "
+      "(SELECT 1 FROM json_each(r.request,'$.extra.volumes') v WHERE json_extract(v.value,'$.lease')=?1)",
+      {volume, now_us}, [&](const store::Row& row) {
         out.push_back({row.text(0), row.text(1), row.text(2)});
       }));
   return out;
 }
 
-Result<> check_unused(store::Db& db, const std::string& lease) {
-  bool volume = false;
-  std::string name;
-  RILLE_CHECK(
-      db.query("SELECT l.name,json_type(r.request,'$.extra.volume') IS NOT NULL FROM leases l JOIN requests r "
-               "ON r.lease=l.number WHERE l.id=?",
-               {lease}, [&](const store::Row& row) {
-                 name = row.text(0);
-                 volume = row.integer(1) != 0;
-               }));
-  if (!volume) return {};
-  RILLE_TRY(const std::vector<User> users, users_of(db, lease));
+Result<> check_unused(store::Db& db, const Lease& volume, std::int64_t now_us) {
+  RILLE_TRY(const std::vector<User> users, users_of(db, volume.id, now_us));
   if (users.empty()) return {};
   const User& first = users.front();
   return with_code(make_error(ErrorKind::state,
-                              fmt::format("the volume '{}' is mounted on '{}' ({}) of run {}", name, first.name,
+                              fmt::format("the volume '{}' is mounted on '{}' ({}) of run {}", volume.name, first.name,
                                           first.lease, first.run),
                               fmt::format("release that instance first: rille release {}", first.lease)),
-                   "volume_in_use", lease);
+                   "volume_in_use", volume.id);
+}
+
+Result<bool> is_volume_row(store::Db& db, std::int64_t number) {
+  bool volume = false;
+  RILLE_CHECK(db.query("SELECT json_type(request,'$.extra.volume') IS NOT NULL FROM requests WHERE lease=?", {number},
+                       [&](const store::Row& row) { volume = row.integer(0) != 0; }));
+  return volume;
 }
 
 Result<> check_mounts(const Value& option) {
@@ -164,6 +164,8 @@ Result<Lease> live_volume(store::Db& db, const std::string& at, const std::strin
                               "see `rille volume ls`; rille.volume makes a volume of a deleted one's name anew"),
                    "volume_gone", id);
 }
+
+std::string zone_of(const Lease& volume) { return volume.machine ? volume.machine->details.text("zone") : ""; }
 
 // The volumes that an option `volumes` names, with their folders.
 Result<std::vector<std::pair<std::string, Lease>>> volumes_in(store::Db& db, const Value& options) {
@@ -206,8 +208,7 @@ Result<std::vector<provider::Mount>> mounts_of(store::Db& db, const Value& optio
   RILLE_TRY(const auto volumes, volumes_in(db, options));
   std::vector<provider::Mount> out;
   for (const auto& [at, v] : volumes)
-    out.push_back({at, v.machine_id, v.id, v.machine ? v.machine->details.text("zone") : "",
-                   provider::volume_in(v.request).shared});
+    out.push_back({at, v.machine_id, v.id, zone_of(v), provider::volume_in(v.request).shared});
   return out;
 }
 
@@ -219,6 +220,9 @@ Result<Value> placed(store::Db& db, const Value& options) {
   for (const auto& [at, v] : volumes)
     if (v.provider != first.provider || v.request.offer.region != region)
       return elsewhere(first, fmt::format("'{}' in {} of {}", v.name, v.request.offer.region, v.provider));
+  for (const auto& [at, v] : volumes)
+    if (zone_of(v) != zone_of(first))
+      return elsewhere(first, fmt::format("'{}' in another zone: {}, not {}", v.name, zone_of(v), zone_of(first)));
   if (!asks_for(options, "provider", "providers", first.provider) || !asks_for(options, "region", "regions", region))
     return elsewhere(first, "the rent asks for another place");
   Value out = options;
@@ -226,7 +230,7 @@ Result<Value> placed(store::Db& db, const Value& options) {
   return out.set("provider", first.provider).set("region", region);
 }
 
-Result<> check_free(store::Db& db, const Lease& lease) {
+Result<> check_free(store::Db& db, const Lease& lease, std::int64_t now_us) {
   for (const provider::Mount& m : provider::mounts_in(lease.request)) {
     RILLE_TRY(const Lease volume, live_volume(db, m.at, m.lease));
     if (volume.machine_id != m.id)
@@ -234,7 +238,7 @@ Result<> check_free(store::Db& db, const Lease& lease) {
           make_error(ErrorKind::state, fmt::format("the volume '{}' has changed", volume.name), "rent again"),
           "volume_gone", m.lease);
     if (m.shared) continue;
-    RILLE_TRY(std::vector<User> users, users_of(db, m.lease));
+    RILLE_TRY(std::vector<User> users, users_of(db, m.lease, now_us));
     std::erase_if(users, [&](const User& u) { return u.lease == lease.id; });
     if (users.empty()) continue;
     const User& first = users.front();

@@ -32,13 +32,15 @@ Result<std::vector<Lease>> open_volumes(store::Db& db);
 // Error state, code volume_differs: the volume is not as the options ask; the message has both.
 Result<> check_same(const Lease& volume, const Value& options);
 
-// A lease that has the volume now.
+// A lease that has the volume now, or will have it again: its run goes on, and it is getting another machine.
 struct User {
   std::string lease, name, run;
 };
-Result<std::vector<User>> users_of(store::Db& db, const std::string& volume);
-// Error state, code volume_in_use: an open lease has it. Succeeds for leases that are no volumes.
-Result<> check_unused(store::Db& db, const std::string& lease);
+Result<std::vector<User>> users_of(store::Db& db, const std::string& volume, std::int64_t now_us);
+// Error state, code volume_in_use: a lease has the volume.
+Result<> check_unused(store::Db& db, const Lease& volume, std::int64_t now_us);
+// Whether the lease with this row number is a volume.
+Result<bool> is_volume_row(store::Db& db, std::int64_t number);
 
 // Checks the option `volumes` of a rent: a table of a folder's name to a volume's lease id.
 Result<> check_mounts(const Value& option);
@@ -48,7 +50,7 @@ Result<std::vector<provider::Mount>> mounts_of(store::Db& db, const Value& optio
 // or the options ask for another place.
 Result<Value> placed(store::Db& db, const Value& options);
 // Checks, in the transaction that plans the lease, that its volumes are live, and free unless they are shared.
-Result<> check_free(store::Db& db, const Lease& lease);
+Result<> check_free(store::Db& db, const Lease& lease, std::int64_t now_us);
 // Checks, in the transaction that plans the volume, that no other volume of the home has the name.
 Result<> check_name_free(store::Db& db, const Lease& volume);
 

@@ -173,7 +173,7 @@ Result<Offer> Offer::from_value(const Value& v) {
   out.currency = v.text("currency", out.currency);
   out.billing = Billing::from_value(v["billing"]);
   out.disk_bytes_max = amounts::bytes(v.number("disk_bytes_max"));
-  out.disk_micros_per_gb_hour = std::max<Micros>(0, v.integer("disk_micros_per_gb_hour"));
+  out.disk_micros_per_gb_hour = std::max<Micros>(price_unknown, v.integer("disk_micros_per_gb_hour"));
   for (const auto& [name, field] : words) out.*field = v.text(name);
   out.network_gbps = amounts::bounded(v.number("network_gbps"), amounts::gbps_max);
   if (const Value::Array* tags = v["compliance"].as_array())

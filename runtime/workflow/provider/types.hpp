@@ -83,6 +83,7 @@ struct OfferQuery {
   Rank rank = Rank::price;
   Rates rates;
   std::map<std::string, double> tokens_per_second;  // training speed of one GPU, by GPU model
+  std::string zone;                                 // of the machine's volumes: no offer of another zone; "": any
   std::shared_ptr<LeftOut> left_out;                // drivers report here what they leave out; null: not reported
   std::int64_t patience_ms = 30'000;                // time limit of each call to a region; late regions are left out
 
@@ -138,8 +139,9 @@ struct Offer {
   // The hourly price with a one- or three-year commitment; advance payments are spread over the term.
   Micros reserved_1y_micros_per_hour = price_unknown, reserved_3y_micros_per_hour = price_unknown;
   Billing billing;
-  std::int64_t disk_bytes_max = 0;     // limit of CreateRequest::disk_bytes; 0: no disk can be ordered
-  Micros disk_micros_per_gb_hour = 0;  // price of an ordered disk, which is deleted with its machine
+  std::int64_t disk_bytes_max = 0;  // limit of CreateRequest::disk_bytes; 0: no disk can be ordered
+  // Price of an ordered disk, which is deleted with its machine, or of a volume; price_unknown: only of a volume.
+  Micros disk_micros_per_gb_hour = 0;
   // The following fields are from the provider's API, else from the tables of catalogue/known.hpp; "" and 0: unknown.
   std::string gpu_vendor;               // "nvidia", "amd", ..
   std::string interconnect;             // between the machine's GPUs: "pcie", "nvlink", "nvswitch", "xgmi"

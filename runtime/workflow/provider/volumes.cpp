@@ -16,8 +16,7 @@ Offer volume_offer(std::string provider, const std::string& kind, std::string re
   o.provider = std::move(provider);
   o.id = fmt::format("volume:{}@{}", kind, region);
   o.region = std::move(region);
-  o.price_micros_per_hour = micros_per_gb_hour == price_unknown ? price_unknown : 0;
-  o.disk_micros_per_gb_hour = std::max<Micros>(micros_per_gb_hour, 0);
+  o.disk_micros_per_gb_hour = micros_per_gb_hour;  // the only price that it has
   o.disk_bytes_max = largest_bytes;
   return o;
 }

@@ -32,7 +32,7 @@ class Aws(Ec2, Ec2Network, Ec2Other, Roles, Sso, Fake):
         Type("p5.48xlarge", "H100", 8, 80, 192, 2048, 34_608_000, 13_843_200, zones=["us-east-1a", "us-west-2a"]),
         Type("m7i.large", "", 0, 0, 2, 8, 100_800, 40_300),
         Type("t3.2xlarge", "", 0, 0, 8, 32, 332_800, 110_000),
-        Type("p3.2xlarge", "V100", 1, 16, 8, 61, 3_060_000, 918_000),
+        Type("p3.2xlarge", "V100", 1, 16, 8, 61, 3_060_000, 918_000, hypervisor="xen"),
         Type("g4ad.xlarge", "Radeon Pro V520", 1, 8, 4, 16, 378_530, 113_600, maker="AMD"),
         Type("g5g.xlarge", "T4g", 1, 16, 4, 8, 420_000, 126_000, architecture="arm64")
     ]

@@ -38,7 +38,8 @@ class Ec2Other:
                    memoryInfo=dict(sizeInMiB=t.gpu_gib * 1024))
         return dict(
             instanceType=t.name, currentGeneration=True, supportedUsageClasses=["on-demand", "spot"],
-            vCpuInfo=dict(defaultVCpus=t.vcpus), memoryInfo=dict(sizeInMiB=t.memory_gib * 1024),
+            hypervisor=t.facts.get("hypervisor", "nitro"), vCpuInfo=dict(defaultVCpus=t.vcpus),
+            memoryInfo=dict(sizeInMiB=t.memory_gib * 1024),
             processorInfo=dict(supportedArchitectures=[t.facts.get("architecture", "x86_64")]), networkInfo=dict(
                 networkPerformance="3200 Gigabit" if t.gpu == "H100" and t.count == 8 else "Up to 25 Gigabit",
                 efaSupported=bool(cards(t)), maximumNetworkCards=max(cards(t), 1),
@@ -254,8 +255,12 @@ class Ec2Other:
         if disk.facts.get("zone") != m.zone:
             raise Refusal(400, "InvalidVolume.ZoneMismatch", f"The volume '{disk.id}' is not in the same availability "
                           f"zone as instance '{m.id}'")
+        here = [t for t in self.world.things.values() if t.kind == "disk" and t.machine == m.id and t.ended is None]
+        if p["Device"] in [t.facts.get("device") for t in here]:
+            raise Refusal(400, "InvalidParameterValue", f"Invalid value '{p['Device']}' for unixDevice. Attachment "
+                          f"point {p['Device']} is already in use")
         self.effect()
-        disk.machine = m.id
+        disk.machine, disk.facts["device"] = m.id, p["Device"]
         return dict(volumeId=disk.id, instanceId=m.id, device=p["Device"], status="attaching")
 
     def DetachVolume(self, p):

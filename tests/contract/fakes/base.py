@@ -278,6 +278,8 @@ class Fake:
             self.machine_of(a["id"]).vanish()
         elif what == "strand":
             self.strand(self.machine_of(a["id"]))
+        elif what == "untag":
+            world.things[a["id"]].tags.clear()
         elif what == "land":
             return self.land()
         elif what == "calm":

@@ -69,6 +69,19 @@ TEST_CASE("first boot: the same request gives the same bytes; a container starts
   CHECK_FALSE(access.script(request, true, 100));
 }
 
+TEST_CASE("first boot: our key waits for the disks, however late they come") {
+  cloud::FirstBoot boot;
+  boot.tag = "t";
+  boot.authorized_key = "ssh-ed25519 AAAA rille";
+  boot.disks = {{"data", "/dev/disk/by-id/one"}};
+  const std::string script = cloud::first_boot_script(boot);
+  CHECK(parses(script));
+  const std::size_t waits = script.find("while [ ! -b /dev/disk/by-id/one ]; do sleep 1; done");
+  REQUIRE(waits != std::string::npos);
+  CHECK(waits < script.find("mount /dev/disk/by-id/one /mnt/rille/data"));
+  CHECK(script.find("mount /dev/disk/by-id/one /mnt/rille/data") < script.find(boot.authorized_key));
+}
+
 TEST_CASE("first boot: a spot machine gets the address of its cloud's interruption notice; other machines get none") {
   const Folder folder;
   const cloud::Access access(cloud::SshKeys::open(folder.path).value(), "aws", "http://169.254.169.254");

@@ -115,7 +115,7 @@ class Region final : public cloud::RegionDriver,
         offer.reserved_1y_micros_per_hour = at->second.second.reserved_1y;
         offer.reserved_3y_micros_per_hour = at->second.second.reserved_3y;
       }
-      RILLE_CO_TRY(const std::vector<Offer> there, co_await zones_.offers(offer, by_zone, token));
+      RILLE_CO_TRY(const std::vector<Offer> there, co_await zones_.offers(offer, by_zone, query.zone, token));
       out.insert(out.end(), there.begin(), there.end());
     }
     co_return out;
@@ -133,7 +133,12 @@ class Region final : public cloud::RegionDriver,
   Async<Machine> create(CreateRequest request, std::string type, CancelToken token) override {
     if (is_volume(request)) co_return co_await volumes_.create(std::move(request), std::move(token));
     const TypeName name = read_type_name(type);
-    RILLE_CO_TRY(const std::string zone_name, Volumes::zone_of(request, name.zone));
+    std::string zone_name = name.zone;
+    if (const bool with_volumes = !mounts_in(request).empty(); with_volumes) {
+      RILLE_CO_CHECK(co_await check_finds_volumes(name.type, token));
+      RILLE_CO_TRY(zone_name, co_await zones_.name_of(std::move(zone_name), token));
+      RILLE_CO_TRY(zone_name, Volumes::zone_of(request, zone_name));
+    }
     RILLE_CO_TRY(const Zone zone, co_await zones_.of_offer(zone_name, token));
     RILLE_CO_TRY(Parameters order, co_await order_of(request, name.type, token));
     if (!zone.name.empty()) order.emplace_back("Placement.AvailabilityZone", zone.name);
@@ -155,10 +160,8 @@ class Region final : public cloud::RegionDriver,
   Async<Machine> describe(std::string id, CancelToken token) override {
     Machine gone;
     if (id.starts_with("vol-")) {
-      RILLE_CO_TRY(const std::vector<Disk> disks, co_await ec2_.disks(token));
-      for (const Disk& disk : disks)
-        if (disk.id == id && Volumes::is_shown(disk)) co_return Volumes::machine_of(disk);
-      co_return gone;
+      RILLE_CO_TRY(const std::optional<Disk> disk, co_await ec2_.disk(std::move(id), token));
+      co_return disk ? Volumes::machine_of(*disk) : gone;
     }
     if (Common::is_id(id)) co_return co_await common_.describe(std::move(id), std::move(token));
     Parameters asked{{"InstanceId.1", id}};
@@ -267,6 +270,16 @@ class Region final : public cloud::RegionDriver,
     for (const InstanceType& one : types_)
       if (one.name == type) co_return std::max(one.efa_cards, 1);
     co_return 1;
+  }
+
+  // A first boot finds a volume by its NVMe name, which Xen's devices do not have.
+  Async<> check_finds_volumes(std::string type, CancelToken token) {
+    RILLE_CO_CHECK(co_await learn_types(std::move(token)));
+    for (const InstanceType& one : types_)
+      if (one.name == type && one.xen)
+        co_return make_error(ErrorKind::capacity, fmt::format("{} has no NVMe, and so cannot mount a volume", type),
+                             "rent a type of the Nitro system with volumes");
+    co_return success();
   }
 
   Async<cloud::Standing> standing(std::string id, CancelToken token) {
@@ -385,7 +398,7 @@ class Region final : public cloud::RegionDriver,
                          fmt::format("{}.{:06}", most / 1'000'000, most % 1'000'000));
     }
     const std::string cluster = cluster_in(request);
-    const std::string volumes = Volumes::ids_in(request);
+    const Parameters volumes = Volumes::tags_of(request);
     int n = 0;
     for (const char* kind : {"instance", "volume", "network-interface", "spot-instances-request"}) {
       if (std::string_view(kind).starts_with("spot-") && !request.offer.spot) continue;
@@ -401,7 +414,8 @@ class Region final : public cloud::RegionDriver,
                    {{fmt::format("{}Tag.{}.Key", at, ++tags), key}, {fmt::format("{}Tag.{}.Value", at, tags), value}});
       };
       if (!cluster.empty()) add(cluster_key, cluster);
-      if (!volumes.empty() && std::string_view(kind) == "instance") add(volumes_key, volumes);
+      if (std::string_view(kind) == "instance")
+        for (const auto& [key, id] : volumes) add(key, id);
       for (const auto& [key, value] : *settings_.tags.as_object()) add(key, *value.as_string());
     }
     co_return out;

@@ -91,12 +91,9 @@ Instance read_instance(const Value& v) {
   out.private_address = v.text("privateIpAddress");
   out.reason = v["stateReason"].text("code");
   out.spot = v.text("instanceLifecycle") == "spot";
-  const std::string told = tag_in(v["tagSet"], volumes_key);
-  for (std::string_view rest = told; !rest.empty();) {
-    const std::string_view word = rest.substr(0, rest.find(' '));
-    out.volumes.emplace_back(word);
-    rest.remove_prefix(std::min(rest.size(), word.size() + 1));
-  }
+  for (const Value& tag : list_of(v["tagSet"]))
+    if (const std::string key = tag.text("key"); key.starts_with(mount_key))
+      out.volumes[key.substr(std::string_view(mount_key).size())] = tag.text("value");
   for (const Value& disk : list_of(v["blockDeviceMapping"]))
     if (disk["ebs"].text("status") == "attached") out.disks.push_back(disk["ebs"].text("volumeId"));
   if (const Result<std::int64_t> launched = parse_utc(v.text("launchTime"))) out.launched_wall_us = *launched;
@@ -132,6 +129,7 @@ InstanceType read_type(const Value& v) {
   out.network_gbps = network_of(v["networkInfo"].text("networkPerformance"));
   out.efa_cards = efa_cards_of(v["networkInfo"]);
   out.own_disk = v.text("instanceStorageSupported") == "true";
+  out.xen = v.text("hypervisor") == "xen";
   const Value::Array gpus = list_of(v["gpuInfo"]["gpus"]);
   if (gpus.empty()) return out;
   out.gpu = gpu_model(gpus[0].text("name"));
@@ -313,6 +311,20 @@ Async<std::vector<Disk>> Ec2::disks(CancelToken token) {
   RILLE_CO_TRY(const Value all, co_await page_through("DescribeVolumes", std::move(asked), "volumeSet", token));
   std::vector<Disk> out;
   for (const Value& v : *all.as_array()) out.push_back(read_disk(v));
+  co_return out;
+}
+
+Async<std::optional<Disk>> Ec2::disk(std::string id, CancelToken token) {
+  std::optional<Disk> out;
+  Parameters asked{{"VolumeId.1", id}};
+  const Result<Value> all = co_await page_through("DescribeVolumes", std::move(asked), "volumeSet", token);
+  if (!all && all.error().http_status == 404) co_return out;
+  if (!all) co_return all.error();
+  for (const Value& v : *all->as_array())
+    if (v.text("volumeId") == id) out = read_disk(v);
+  if (!out) co_return net::not_theirs("aws", "DescribeVolumes");
+  // Without its tags it may still be a volume, whose data must not count as gone.
+  out->is_volume = out->is_volume || out->tag.empty();
   co_return out;
 }
 

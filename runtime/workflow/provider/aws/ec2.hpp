@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,11 +24,13 @@ struct InstanceType {
   double network_gbps = 0;  // 0: no guaranteed bandwidth
   int efa_cards = 0;        // network cards that support an Elastic Fabric Adapter
   bool own_disk = false;    // the type has local disks
+  bool xen = false;         // on the Xen hypervisor: its EBS disks are not NVMe devices
 };
 
 struct Instance {
   std::string id, state, tag, cluster, token, zone, type, address, private_address, reason;
-  std::vector<std::string> volumes, disks;  // volumes that it shall have; ids of all disks that are attached
+  std::map<std::string, std::string> volumes;  // ids of the volumes that it shall have, by the letter of the device
+  std::vector<std::string> disks;              // ids of all disks that are attached
   std::int64_t launched_wall_us = 0;
   std::int64_t ended_wall_us = 0;  // when termination began; 0: not terminated, or unknown
   bool spot = false;
@@ -56,7 +59,8 @@ net::ApiOptions api_options(const std::string& region, const char* service, bool
 using net::aws::domain_of;
 using net::aws::parts_for;
 inline constexpr const char *tag_key = "rille", *cluster_key = "rille-cluster", *volume_key = "rille-volume",
-                            *volumes_key = "rille-volumes";  // of a volume; of an instance: the ids of its volumes
+                            *mount_key = "rille-volume-";  // of a volume; of an instance: "rille-volume-f" is the id
+                                                           // of the volume to be /dev/sdf
 std::string tag_in(const Value& tags, const char* key = tag_key);  // the value of tag `key`; "": not tagged
 
 class Ec2 {
@@ -86,6 +90,8 @@ class Ec2 {
   Async<> start(std::string id, CancelToken token);
   // All disks with a tag of Rille.
   Async<std::vector<Disk>> disks(CancelToken token);
+  // A disk by its id, whatever tags it has, as people remove tags; nullopt: EC2 does not know it.
+  Async<std::optional<Disk>> disk(std::string id, CancelToken token);
   Async<Disk> create_disk(Parameters parameters, std::int64_t send_by_wall_us, CancelToken token);
   Async<> attach(std::string disk, std::string instance, std::string device, CancelToken token);
   Async<std::vector<std::string>> zones(CancelToken token);  // the region's zones that are available, by name

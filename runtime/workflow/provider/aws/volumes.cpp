@@ -60,12 +60,10 @@ Async<Machine> Volumes::create(CreateRequest request, CancelToken token) {
 }
 
 Async<> Volumes::attach(Instance instance, Machine& machine, CancelToken token) {
-  for (std::size_t i = 0; i < instance.volumes.size(); ++i) {
-    const std::string volume = instance.volumes[i];
+  for (const auto& [letter, volume] : instance.volumes) {
     if (std::find(instance.disks.begin(), instance.disks.end(), volume) != instance.disks.end()) continue;
     machine.state = MachineState::pending;
-    const std::string device = fmt::format("/dev/sd{}", static_cast<char>('f' + i));
-    const Result<> attached = co_await ec2_.attach(volume, instance.id, device, token);
+    const Result<> attached = co_await ec2_.attach(volume, instance.id, "/dev/sd" + letter, token);
     if (attached) continue;
     const Error& why = attached.error();
     if (token.cancelled() || why.kind == ErrorKind::auth) co_return why;
@@ -78,14 +76,15 @@ Async<> Volumes::attach(Instance instance, Machine& machine, CancelToken token) 
 bool Volumes::is_shown(const Disk& disk) { return disk.is_volume || disk.state == "available"; }
 
 Machine Volumes::machine_of(const Disk& disk) {
-  if (!disk.is_volume) return left_over(disk.id, disk.tag);
   Machine m;
+  if (!disk.is_volume && disk.state != "deleted") return left_over(disk.id, disk.tag);
   m.id = disk.id;
   m.tag = disk.tag;
   m.details.set("zone", disk.zone);
   if (disk.state == "creating") m.state = MachineState::pending;
   else if (disk.state == "available" || disk.state == "in-use") m.state = MachineState::live;
   else if (disk.state != "deleted") m.state = MachineState::terminating;
+  if (disk.state == "error") m.details.set("problem", "its state at EC2 is error");
   return m;
 }
 
@@ -101,9 +100,12 @@ Result<std::string> Volumes::zone_of(const CreateRequest& request, const std::st
   return zone;
 }
 
-std::string Volumes::ids_in(const CreateRequest& request) {
-  std::string out;
-  for (const Mount& mount : mounts_in(request)) out += (out.empty() ? "" : " ") + own_id(mount);
+// One tag for each: a tag's value has at most 256 characters, which eleven ids would fill. From /dev/sdf on, as EC2
+// recommends: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/device_naming.html
+Parameters Volumes::tags_of(const CreateRequest& request) {
+  Parameters out;
+  char letter = 'f';
+  for (const Mount& mount : mounts_in(request)) out.emplace_back(std::string(mount_key) + letter++, own_id(mount));
   return out;
 }
 

@@ -1,5 +1,5 @@
-// EBS volumes that outlive machines. Each has the tag "rille-volume" beside Rille's own; an instance has the ids of its
-// volumes in the tag "rille-volumes". Loop thread only.
+// EBS volumes that outlive machines. Each has the tag "rille-volume" beside Rille's own; an instance has a tag for each
+// of its volumes, "rille-volume-f" for /dev/sdf. Loop thread only.
 #pragma once
 
 #include <string>
@@ -25,10 +25,10 @@ class Volumes {
 
   static bool is_shown(const Disk& disk);  // false: it is shown with the machine that it is attached to
   static Machine machine_of(const Disk& disk);
-  // Of a machine with volumes: its zone (capacity: the offer is in another zone), the ids of the volumes as its tag
-  // has them, and where the volumes appear on it.
+  // Of a machine with volumes: its zone (capacity: the offer is in another zone; of_offer "": in any), the tags that
+  // name the volumes, and where the volumes appear on it.
   static Result<std::string> zone_of(const CreateRequest& request, const std::string& of_offer);
-  static std::string ids_in(const CreateRequest& request);
+  static Parameters tags_of(const CreateRequest& request);
   static std::vector<cloud::BootDisk> boot_disks(const CreateRequest& request);
 
  private:

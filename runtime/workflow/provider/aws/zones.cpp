@@ -47,8 +47,16 @@ Async<> Zones::learn(CancelToken token) {
   co_return success();
 }
 
-Async<std::vector<Offer>> Zones::offers(Offer type, std::optional<Ec2::ZonePrices> prices, CancelToken token) {
-  if (known_.size() > 1 || prices) RILLE_CO_CHECK(co_await learn(token));
+Async<std::string> Zones::name_of(std::string zone, CancelToken token) {
+  if (!zone.empty() || known_.empty()) co_return zone;
+  RILLE_CO_CHECK(co_await learn(std::move(token)));
+  co_return known_.front().name;
+}
+
+Async<std::vector<Offer>> Zones::offers(Offer type, std::optional<Ec2::ZonePrices> prices, std::string only,
+                                        CancelToken token) {
+  if (known_.size() > 1 || prices || !only.empty()) RILLE_CO_CHECK(co_await learn(token));
+  const auto fits = [&only](const std::string& zone) { return only.empty() || zone == only; };
   std::vector<Offer> out;
   const auto add = [&out, &type](const std::string& id, Micros price) {
     out.push_back(type);
@@ -57,8 +65,10 @@ Async<std::vector<Offer>> Zones::offers(Offer type, std::optional<Ec2::ZonePrice
   };
   if (known_.empty() && !prices) add(type.id, type.price_micros_per_hour);
   if (known_.empty() && prices)
-    for (const auto& [zone, price] : *prices) add(type.id + "@" + zone, price);
+    for (const auto& [zone, price] : *prices)
+      if (fits(zone)) add(type.id + "@" + zone, price);
   for (std::size_t i = 0; i < known_.size(); ++i) {
+    if (!fits(known_[i].name)) continue;
     const std::string id = i == 0 ? type.id : type.id + "@" + known_[i].name;
     if (!prices) add(id, type.price_micros_per_hour);
     else if (const auto at = prices->find(known_[i].name); at != prices->end()) add(id, at->second);

@@ -24,8 +24,11 @@ class Zones {
   Zones(Ec2& ec2, std::vector<Zone> told) : ec2_(ec2), told_(told), known_(std::move(told)) {}
 
   // One offer per zone, copied from `type`, an offer without zone and price. `prices`: spot prices by zone (a zone
-  // without a price is skipped); nullopt: on demand.
-  Async<std::vector<Offer>> offers(Offer type, std::optional<Ec2::ZonePrices> prices, CancelToken token);
+  // without a price is skipped); nullopt: on demand. `only`: no offer of another zone; "": of all.
+  Async<std::vector<Offer>> offers(Offer type, std::optional<Ec2::ZonePrices> prices, std::string only,
+                                   CancelToken token);
+  // The zone of an offer's create call by name; "": EC2 chooses it.
+  Async<std::string> name_of(std::string zone, CancelToken token);
   // The zone and subnet for a create call. `zone`: the offer's zone; "": the first zone of the settings. Fails with
   // kind config if the settings no longer name the offer's zone.
   Async<Zone> of_offer(std::string zone, CancelToken token);

@@ -62,13 +62,13 @@ systemctl enable --now rille-look.timer
                      fmt::arg("dir", instance_directory), fmt::arg("after", (orphan_after_ms + 999) / 1000));
 }
 
-// Mounts the disks, or ends the script. Blank: no signature of a file system, and a first MiB of zeros, as new disks
-// have; blkid alone gives the same code for a disk that it cannot read.
+// Mounts the disks, or ends the script. Waits for each without a limit: another machine may have it still. Blank: no
+// signature of a file system, and a first MiB of zeros, as new disks have; blkid alone gives the same code for a disk
+// that it cannot read.
 std::string mounts_disks(const std::vector<BootDisk>& disks) {
   std::string out;
   for (const BootDisk& disk : disks)
-    out += fmt::format(R"sh(n=0
-while [ ! -b {device} ] && [ $n -lt 900 ]; do sleep 1; n=$((n + 1)); done
+    out += fmt::format(R"sh(while [ ! -b {device} ]; do sleep 1; done
 blkid -p {device} >/dev/null
 [ $? -ne 2 ] || ! head -c 1048576 {device} | cmp -s -n 1048576 - /dev/zero || mkfs.ext4 -q -F {device}
 mkdir -p /mnt/rille/{at}
