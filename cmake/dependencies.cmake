@@ -20,6 +20,8 @@ endif()
 pkg_check_modules(libedit REQUIRED IMPORTED_TARGET libedit)
 pkg_check_modules(pcre2 REQUIRED IMPORTED_TARGET libpcre2-8)
 pkg_check_modules(pugixml REQUIRED IMPORTED_TARGET pugixml)
+pkg_check_modules(jpeg REQUIRED IMPORTED_TARGET libjpeg)
+pkg_check_modules(png REQUIRED IMPORTED_TARGET libpng)
 find_package(CLI11 REQUIRED)
 find_package(OpenMP REQUIRED COMPONENTS CXX)
 find_path(RILLE_RAPIDJSON_DIR rapidjson/document.h REQUIRED)  # headers only
@@ -28,5 +30,6 @@ find_path(RILLE_DNNL_DIR oneapi/dnnl/dnnl.hpp REQUIRED)
 find_library(RILLE_DNNL_LIBRARY dnnl REQUIRED)
 
 set(RILLE_DEPENDENCIES fmt::fmt PkgConfig::luajit PkgConfig::libuv PkgConfig::openssl
-  PkgConfig::sqlite3 PkgConfig::xxhash ${fftw} PkgConfig::pcre2 PkgConfig::pugixml dnnl
+  PkgConfig::sqlite3 PkgConfig::xxhash ${fftw} PkgConfig::pcre2 PkgConfig::pugixml PkgConfig::jpeg
+  PkgConfig::png dnnl
   OpenMP::OpenMP_CXX Threads::Threads)

@@ -85,13 +85,13 @@ int number_from(const char* name) {
   return text ? std::atoi(text) : 0;
 }
 
-int chosen_threads(int wanted) {
+}  // namespace
+
+int compute_threads(int wanted) {
   if (const int n = number_from("RILLE_THREADS"); n > 0) return std::min(n, 1024);
   if (wanted > 0) return wanted;
   return std::max(1, cores() / std::max(1, number_from("RILLE_LOCAL_RANKS")));
 }
-
-}  // namespace
 
 std::shared_ptr<Lane> Lane::shared(int threads) {
   // One lane per process: two would compete for the same cores.
@@ -100,7 +100,7 @@ std::shared_ptr<Lane> Lane::shared(int threads) {
   const std::lock_guard lock(mutex);
   auto lane = current.lock();
   if (!lane) {
-    lane = std::shared_ptr<Lane>(new Lane(chosen_threads(threads), "rille-lane"));
+    lane = std::shared_ptr<Lane>(new Lane(compute_threads(threads), "rille-lane"));
     current = lane;
   }
   return lane;

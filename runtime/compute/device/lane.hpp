@@ -19,12 +19,15 @@ class LaneState;
 
 namespace rille::device {
 
+// How many threads this process should compute with: RILLE_THREADS if it is set, else `wanted`; 0: one per core,
+// divided by the local ranks in the environment (RILLE_LOCAL_RANKS). Any thread.
+int compute_threads(int wanted = 0);
+
 class Lane {
  public:
   using Job = std::function<void(kernels::LaneState&)>;
   // Returns the process's lane for CPU compute; creates it if nothing holds one. `threads` takes effect only when it is
-  // created; 0: one thread per core, divided by the local ranks in the environment (RILLE_LOCAL_RANKS). RILLE_THREADS
-  // overrides both.
+  // created, as for compute_threads.
   static std::shared_ptr<Lane> shared(int threads = 0);
   // Creates a lane for a GPU: a thread, without OpenMP, that queues the GPU's work.
   static std::shared_ptr<Lane> of_device(const std::string& name);
