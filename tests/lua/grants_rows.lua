@@ -31,6 +31,7 @@ rows.needs = {
   ["rille.communicator"] = "network",
   ["rille.data.arrays"] = "read",
   ["rille.data.bytes"] = "read",
+  ["rille.data.images"] = "read",
   ["rille.data.load_tensors"] = "read",
   ["rille.data.save_tensors"] = "write",
   ["rille.data.tokenizer"] = "read",
