@@ -15,7 +15,7 @@ namespace rille::data {
 
 namespace {
 
-Error damaged(const std::string& name, std::string_view why) {
+Error undecodable(const std::string& name, std::string_view why) {
   return make_error(ErrorKind::integrity, fmt::format("the image '{}' cannot be decoded: {}", name, why),
                     "replace it or remove it; a data set passes over such images with skip_damaged = true");
 }
@@ -25,7 +25,7 @@ bool is_png(std::string_view bytes) { return bytes.starts_with("\x89PNG\r\n\x1a\
 
 std::optional<Error> too_large(const std::string& name, std::int64_t width, std::int64_t height) {
   if (width * height <= pixels_max) return std::nullopt;
-  return damaged(name, fmt::format("it has {} x {} pixels, the limit is {} in all", width, height, pixels_max));
+  return undecodable(name, fmt::format("it has {} x {} pixels, the limit is {} in all", width, height, pixels_max));
 }
 
 // libjpeg leaves by longjmp, which runs no destructors: the functions that call setjmp have none to run.
@@ -137,28 +137,28 @@ struct Range {
 Result<Pixels> decode_jpeg(std::string_view bytes, const std::string& name, const PixelBox& box, int divisor_max,
                            const std::shared_ptr<MemoryUse>& memory) {
   JpegReader reader;
-  if (!reader.open(bytes)) return damaged(name, reader.why());
+  if (!reader.open(bytes)) return undecodable(name, reader.why());
   if (auto error = too_large(name, reader.size().width, reader.size().height)) return *error;
   const auto take = [&](std::int64_t n) { return MemoryHeld::take(memory, MemoryUse::Part::tensors, n); };
   RILLE_TRY(const MemoryHeld coefficients, take(reader.coefficient_bytes()));
   Pixels out;
   while (out.divisor < 8 && 2 * out.divisor <= divisor_max) out.divisor *= 2;
-  if (!reader.start(out.divisor)) return damaged(name, reader.why());
+  if (!reader.start(out.divisor)) return undecodable(name, reader.why());
   // Colours are interpolated from their neighbours, so the cut has to lie two pixels beside the box to change nothing.
   constexpr int spare = 2;
   Range columns(box.left, box.width, out.divisor, spare, reader.scaled().width);
   const Range rows(box.top, box.height, out.divisor, spare, reader.scaled().height);
   if (columns.count < reader.scaled().width && !reader.narrow(columns.first, columns.count))
-    return damaged(name, reader.why());
+    return undecodable(name, reader.why());
   out.left = columns.first, out.top = rows.first, out.width = columns.count, out.height = rows.count;
   const auto row_bytes = std::size_t{3} * static_cast<std::size_t>(out.width);
   RILLE_TRY(out.held, take(static_cast<std::int64_t>(row_bytes) * out.height + 4 * out.width));
   out.rgb.resize(row_bytes * static_cast<std::size_t>(out.height));
   std::vector<std::uint8_t> inks(reader.inks() ? static_cast<std::size_t>(out.width) * 4 : 0);
-  if (rows.first > 0 && !reader.skip(rows.first)) return damaged(name, reader.why());
+  if (rows.first > 0 && !reader.skip(rows.first)) return undecodable(name, reader.why());
   for (std::size_t y = 0; y < static_cast<std::size_t>(out.height); ++y) {
     std::uint8_t* const row = out.rgb.data() + y * row_bytes;
-    if (!reader.read_row(reader.inks() ? inks.data() : row)) return damaged(name, reader.why());
+    if (!reader.read_row(reader.inks() ? inks.data() : row)) return undecodable(name, reader.why());
     if (reader.inks()) from_inks(inks.data(), out.width, row);
   }
   return out;
@@ -174,7 +174,7 @@ struct PngReader {
 
 Result<Pixels> decode_png(std::string_view bytes, const std::string& name, const std::shared_ptr<MemoryUse>& memory) {
   PngReader reader;
-  if (!reader.open(bytes)) return damaged(name, reader.image.message);
+  if (!reader.open(bytes)) return undecodable(name, reader.image.message);
   if (auto error = too_large(name, reader.image.width, reader.image.height)) return *error;
   const std::size_t count = std::size_t{reader.image.width} * reader.image.height;
   const bool transparent = reader.image.format & PNG_FORMAT_FLAG_ALPHA;
@@ -185,7 +185,7 @@ Result<Pixels> decode_png(std::string_view bytes, const std::string& name, const
   out.width = static_cast<int>(reader.image.width), out.height = static_cast<int>(reader.image.height);
   out.rgb.resize(count * channels);
   if (!png_image_finish_read(&reader.image, nullptr, out.rgb.data(), 0, nullptr))
-    return damaged(name, reader.image.message);
+    return undecodable(name, reader.image.message);
   if (transparent)
     for (std::size_t i = 0; i < count; ++i) std::memmove(out.rgb.data() + 3 * i, out.rgb.data() + 4 * i, 3);
   return out;
@@ -235,15 +235,15 @@ Result<ImageSize> image_size(std::string_view bytes, const std::string& name) {
   ImageSize size;
   if (is_jpeg(bytes)) {
     JpegReader reader;
-    if (!reader.open(bytes)) return damaged(name, reader.why());
+    if (!reader.open(bytes)) return undecodable(name, reader.why());
     size = reader.size();
   } else if (is_png(bytes)) {
     PngReader reader;
-    if (!reader.open(bytes)) return damaged(name, reader.image.message);
+    if (!reader.open(bytes)) return undecodable(name, reader.image.message);
     if (auto error = too_large(name, reader.image.width, reader.image.height)) return *error;
     size = {static_cast<int>(reader.image.width), static_cast<int>(reader.image.height)};
   } else {
-    return damaged(name, bytes.empty() ? "it is empty" : "it is neither JPEG nor PNG");
+    return undecodable(name, bytes.empty() ? "it is empty" : "it is neither JPEG nor PNG");
   }
   if (auto error = too_large(name, size.width, size.height)) return *error;
   return size;
@@ -253,7 +253,7 @@ Result<Pixels> decode_image(std::string_view bytes, const std::string& name, con
                             const std::shared_ptr<MemoryUse>& memory) {
   if (is_jpeg(bytes)) return decode_jpeg(bytes, name, box, divisor_max, memory);
   if (is_png(bytes)) return decode_png(bytes, name, memory);
-  return damaged(name, "it is neither JPEG nor PNG");
+  return undecodable(name, "it is neither JPEG nor PNG");
 }
 
 Result<std::string> encode_jpeg(const std::uint8_t* rgb, ImageSize size, int quality) {

@@ -1,9 +1,11 @@
 #include "runtime/compute/data/image_loader.hpp"
 
+#include <fmt/format.h>
 #include <pthread.h>
 
 #include <chrono>
 #include <new>
+#include <system_error>
 
 namespace rille::data {
 
@@ -35,11 +37,18 @@ Result<std::shared_ptr<ImageLoader::Job>> ImageLoader::job_for(const Wanted& wan
   return job;
 }
 
-void ImageLoader::start_threads() {
-  while (threads_.size() < static_cast<std::size_t>(thread_count_)) {
-    threads_.emplace_back([this] { work(); });
-    pthread_setname_np(threads_.back().native_handle(), "rille-images");
+Result<> ImageLoader::start_threads() {
+  try {
+    while (threads_.size() < static_cast<std::size_t>(thread_count_)) {
+      threads_.emplace_back([this] { work(); });
+      pthread_setname_np(threads_.back().native_handle(), "rille-images");
+    }
+  } catch (const std::system_error& e) {
+    if (threads_.empty())
+      return make_error(ErrorKind::memory, fmt::format("no thread for images could be started: {}", e.what()),
+                        "free memory on this machine, or raise its limit of threads (ulimit -u)");
   }
+  return success();
 }
 
 std::shared_ptr<ImageLoader::Job> ImageLoader::job_with_work() const {
@@ -81,7 +90,7 @@ Result<ImageBatch> ImageLoader::take(const Wanted& wanted, const Look& look) {
     RILLE_TRY(auto job, job_for(wanted));
     jobs_.push_back(std::move(job));
   }
-  start_threads();
+  RILLE_CHECK(start_threads());
   while (jobs_.size() <= ahead) {
     Wanted following = jobs_.back()->wanted;
     following.first += following.step;

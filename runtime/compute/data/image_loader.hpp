@@ -40,7 +40,7 @@ class ImageLoader {
   ~ImageLoader();
   ImageLoader(const ImageLoader&) = delete;
 
-  // Error: that of the first row that could not be made; memory. `look` may throw.
+  // Error: that of the first row that could not be made; memory, also for the first thread. `look` may throw.
   Result<ImageBatch> take(const Wanted& wanted, const Look& look);
 
  private:
@@ -51,7 +51,7 @@ class ImageLoader {
     std::optional<Error> error;
   };
   Result<std::shared_ptr<Job>> job_for(const Wanted& wanted) const;
-  void start_threads();
+  Result<> start_threads();
   void work();
   std::shared_ptr<Job> job_with_work() const;
 

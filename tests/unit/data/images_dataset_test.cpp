@@ -3,6 +3,7 @@
 #include "runtime/compute/data/images_dataset.hpp"
 
 #include <png.h>
+#include <pthread.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
@@ -247,6 +248,24 @@ TEST_CASE("a position is restored, and other data are refused") {
   auto stops = open(folder.path / "d", options);
   CHECK_THROWS(stops.next(4000, 0, 1, [] { throw std::runtime_error("enough"); }));
   CHECK(stops.cursor() == 0);
+}
+
+TEST_CASE("an error tells that no thread could be started") {
+  const Folder folder;
+  folder.write("d/a/1.png", png(20, 20));
+  auto set = open(folder.path / "d", {.size = 8});
+  pthread_attr_t usual, huge;  // no address space has room for such a stack
+  REQUIRE(::pthread_getattr_default_np(&usual) == 0);
+  REQUIRE(::pthread_attr_init(&huge) == 0);
+  REQUIRE(::pthread_attr_setstacksize(&huge, std::size_t{1} << 48) == 0);
+  REQUIRE(::pthread_setattr_default_np(&huge) == 0);
+  const auto refused = set.next(1);
+  ::pthread_setattr_default_np(&usual);
+  ::pthread_attr_destroy(&huge);
+  ::pthread_attr_destroy(&usual);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().kind == ErrorKind::memory);
+  CHECK((set.cursor() == 0 && set.next(1)));
 }
 
 TEST_CASE("a damaged image is an error that names it, or is passed over") {
