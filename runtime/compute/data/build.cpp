@@ -180,14 +180,16 @@ static Result<> clean_folder(const std::string& to, bool complete) {
   return success();
 }
 
-Result<Begun> begin_dataset(const BuildTask& task, Dataset plan) {
+Result<Begun> begin_dataset(const BuildTask& task, Dataset plan, const BuildContext& context) {
   plan.sources = to_value(task.sources);
   Value::Array contents{plan.kind, plan.options};
   for (const BuildSource& s : task.sources) contents.push_back(Value::Array{s.size_bytes, s.xxh3});
   plan.identity = store::fingerprint(Value(std::move(contents)).to_json()).xxh3;
   for (const char* name : {dataset_name, progress_name}) {
-    RILLE_TRY(auto found, read_dataset(task.to, name));
+    std::vector<MemoryHeld> held;
+    RILLE_TRY(auto found, read_dataset(task.to, name, context.room(held)));
     if (!found) continue;
+    found->held = std::move(held);
     const bool complete = name == dataset_name;
     if (found->identity != plan.identity) {
       if (complete || !found->shards.empty()) return other_data(task.to, *found, plan);
@@ -209,13 +211,26 @@ Result<Begun> begin_dataset(const BuildTask& task, Dataset plan) {
                         "name a new folder");
   if (failed) return errno_error("cannot list", task.to, failed.value());
   RILLE_CHECK(clean_folder(task.to, false));
-  RILLE_CHECK(write_dataset(task.to, progress_name, plan));
+  RILLE_CHECK(write_dataset(task.to, progress_name, plan, context.disk));
   return Begun{false, std::move(plan)};
 }
 
-Result<> end_dataset(const BuildTask& task, const Dataset& made) {
-  RILLE_CHECK(write_dataset(task.to, dataset_name, made));
+Result<> note_progress(const BuildTask& task, const Dataset& so_far, const char* larger, const BuildContext& context) {
+  if (so_far.shards.size() > shards_max)
+    return bad_build(fmt::format("the data set has more than {} shards", shards_max),
+                     fmt::format("build it in another folder, with larger shards: {}", larger));
+  return write_dataset(task.to, progress_name, so_far, context.disk);
+}
+
+Result<> end_dataset(const BuildTask& task, const Dataset& made, const BuildContext& context) {
+  RILLE_CHECK(write_dataset(task.to, dataset_name, made, context.disk));
   return store::remove_tree(task.to + "/" + progress_name);
+}
+
+Error changed_source(const BuildTask& task, const std::string& path) {
+  (void)store::remove_tree(task.to + "/" + progress_name);  // the other error is the one to tell
+  return make_error(ErrorKind::integrity, fmt::format("'{}' was changed while it was read", path),
+                    fmt::format("remove '{}', and build the data set again when nothing writes its sources", task.to));
 }
 
 }  // namespace rille::data

@@ -71,7 +71,7 @@ Result<std::optional<Dataset>> read_dataset(const std::string& folder, const cha
         ErrorKind::state,
         fmt::format("'{}' has the format {}; this Rille knows {}", path, all->integer("format"), dataset_format),
         "read it with the Rille that wrote it, or build the data set again");
-  Dataset out{all->text("kind"), all->text("identity"), (*all)["options"], (*all)["sources"], {}, {}, 0};
+  Dataset out{all->text("kind"), all->text("identity"), (*all)["options"], (*all)["sources"], {}, {}, 0, {}};
   if (!(*all)["shards"].as_array()) return damaged(path, "it has no list of shards");
   for (const Value& v : *(*all)["shards"].as_array()) {
     RILLE_TRY(Shard shard, shard_of(v, path));
@@ -83,8 +83,10 @@ Result<std::optional<Dataset>> read_dataset(const std::string& folder, const cha
   return std::optional<Dataset>(std::move(out));
 }
 
-Result<> write_dataset(const std::string& folder, const char* name, const Dataset& dataset) {
-  return store::write_file_atomic(folder + "/" + name, dataset.to_value().to_json_pretty() + "\n");
+Result<> write_dataset(const std::string& folder, const char* name, const Dataset& dataset, const Room& disk) {
+  const std::string text = dataset.to_value().to_json_pretty() + "\n";
+  if (disk) RILLE_CHECK(disk(static_cast<std::int64_t>(text.size())));
+  return store::write_file_atomic(folder + "/" + name, text);
 }
 
 Result<> check_shards(const std::string& folder, const Dataset& dataset) {
