@@ -169,9 +169,10 @@ function data.tokens(path, options)
 end
 
 ---@class rille.data.BuildOptions
----@field sources string|string[] files and folders: texts (.txt, .md, .jsonl ..), or tables (.csv, .tsv)
+---@field sources string|string[] files and folders: texts (.txt, .md, .jsonl ..), or tables (.csv, .tsv); or one folder
+---of images, as for `rille.data.images`
 ---@field to string the folder to make
----@field kind? string "text" or "csv"; by default the sources' names tell
+---@field kind? string "text", "csv" or "images"; by default the sources' names tell
 ---@field tokenizer? Tokenizer|string of texts: required
 ---@field field? string of JSONL: the field that has the text, "text"
 ---@field shard_tokens? integer of texts: a shard ends after so many tokens, 100000000
@@ -179,17 +180,22 @@ end
 ---@field separator? string of texts: the token before each document; by default the tokenizer's end-of-text token;
 ---"none": no token
 ---@field missing? number of tables: stands for missing values in columns of numbers
+---@field size? integer of images: the pixels of the shorter side of larger ones, which become JPEG of quality 90; by
+---default all keep their bytes
+---@field shard_bytes? integer of images: a shard ends after so many bytes, 268435456
 
----Builds a data set from texts or tables: `to` then has shards, and `dataset.json`, which is written last. Texts
----become shards of token ids for `rille.data.tokens(to)`; CSV files become columns for `rille.data.arrays(to)`. The
+---Builds a data set from texts, tables or images: `to` then has shards, and `dataset.json`, which is written last.
+---Texts become shards of token ids for `rille.data.tokens(to)`; CSV files become columns for `rille.data.arrays(to)`;
+---images become WebDataset shards (.tar), in mixed order, for `rille.data.images(to)`. The
 ---same sources and options give the same bytes, whatever the number of threads. An interrupted build goes on after its
 ---finished shards, and a finished one is kept.
 ---@param options rille.data.BuildOptions
----@return table dataset what dataset.json says: `kind`, `shards`, `train_tokens`, `validation_tokens`, `rows` ..
----and `kept`, the number of shards that were there before
+---@return table dataset what dataset.json says: `kind`, `shards`, `train_tokens`, `validation_tokens`, `rows`, `images`
+---.. and `kept`, the number of shards that were there before
 ---@mark ephemeral
 ---@async
 ---@error invalid a source is not what it should be: the message names the file and the line
+---@error integrity an image is damaged, or a source changed while it was read
 ---@error state the folder contains something else, or a data set of other options
 ---@error denied without a grant to read the sources and the tokenizer, and to write and read the folder
 ---@example
@@ -384,9 +390,9 @@ function pictures:load_state(state) native.images_restore(self._set, state) end
 
 ---Labelled JPEG and PNG images, in batches that are decoded on all cores ahead of their use. `path` is a folder with a
 ---folder for each class (sorted by name, from 0), a WebDataset shard (.tar) or a folder of them (KEY.jpg and KEY.cls,
----or a field of KEY.json), or a folder of MosaicML's MDS (uncompressed). They are read where they are. Values are
----(v / 255 - mean) / deviation. The order and the random part of each image come from the seed and the position:
----they do not depend on threads and ranks, and a resumed training sees the same images.
+---or a field of KEY.json), as `rille.data.build` makes it, or a folder of MosaicML's MDS (uncompressed). They are read
+---where they are. Values are (v / 255 - mean) / deviation. The order and the random part of each image come from the
+---seed and the position: they do not depend on threads and ranks, and a resumed training sees the same images.
 ---@param path string a folder or a .tar file
 ---@param options? rille.data.ImagesOptions what differs from the defaults
 ---@return Images

@@ -1,4 +1,4 @@
-// Builders of data sets: they turn sources (texts, tables) into a folder that rille.data reads: shards, and
+// Builders of data sets: they turn sources (texts, tables, images) into a folder that rille.data reads: shards, and
 // dataset.json, which is written last and says what the shards are and what they were made of. One table, in build.cpp,
 // has a builder for each kind. The same sources and options give the same bytes, whatever the number of threads and
 // however often the work was interrupted.
@@ -64,12 +64,14 @@ struct Builder {
   std::vector<std::string_view> extensions;  // of the sources that it takes unless another kind is named
   std::vector<std::string_view> options;     // besides `sources`, `to` and `kind`
   Result<Dataset> (*build)(const BuildTask& task, const BuildContext& context);
+  bool lists_sources = false;  // the task has the paths as they were given, and the builder finds the files and hashes
 };
 
 const std::vector<Builder>& builders();
 
-Result<Dataset> build_text(const BuildTask& task, const BuildContext& context);   // build_text.cpp
-Result<Dataset> build_table(const BuildTask& task, const BuildContext& context);  // build_table.cpp
+Result<Dataset> build_text(const BuildTask& task, const BuildContext& context);    // build_text.cpp
+Result<Dataset> build_table(const BuildTask& task, const BuildContext& context);   // build_table.cpp
+Result<Dataset> build_images(const BuildTask& task, const BuildContext& context);  // build_images.cpp
 
 // options: { sources = { paths of files and folders }, to = folder, kind = of the table; "" or missing: by the sources'
 // extensions, and what the kind knows }. A data set of the same sources and options that is complete is kept.
@@ -87,6 +89,9 @@ struct Begun {
 Result<Begun> begin_dataset(const BuildTask& task, Dataset plan, const BuildContext& context);
 Result<> note_progress(const BuildTask& task, const Dataset& so_far, const char* larger, const BuildContext& context);
 Result<> end_dataset(const BuildTask& task, const Dataset& made, const BuildContext& context);
+
+// Adds to an error what is kept.
+Error with_kept(Error error, const Dataset& set);
 
 // The error of a source that changed while it was read. Removes progress.json, because finished shards may have some of
 // the old bytes and some of the new ones: no build goes on after them.

@@ -349,12 +349,6 @@ Result<> encode_all(const BuildTask& task, const BuildContext& context, TextCutt
   return shards.finish_shards();
 }
 
-Error with_kept(Error error, const Dataset& set) {
-  if (error.kind == ErrorKind::io && error.hint.empty() && !set.shards.empty())
-    error.hint = fmt::format("{} finished shards are kept: the same command goes on after them", set.shards.size());
-  return error;
-}
-
 }  // namespace
 
 Result<Dataset> build_text(const BuildTask& task, const BuildContext& context) {

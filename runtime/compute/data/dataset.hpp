@@ -44,7 +44,7 @@ inline constexpr const char* progress_name = "progress.json";
 // Reads `name` in the folder. nullopt: there is no such file. `room` is asked for the parsed file's memory.
 Result<std::optional<Dataset>> read_dataset(const std::string& folder, const char* name = dataset_name,
                                             const Room& room = {});
-// `disk` is asked for the size of the file before it is written.
+// `disk` is asked for the size of the file before it is written. invalid: it would be too large to be read.
 Result<> write_dataset(const std::string& folder, const char* name, const Dataset& dataset, const Room& disk = {});
 
 // integrity: a shard is missing or has another size.

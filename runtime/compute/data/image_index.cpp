@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <limits>
 
+#include "runtime/compute/data/dataset.hpp"
 #include "runtime/core/base/text.hpp"
 #include "runtime/core/store/hash.hpp"
 
@@ -141,7 +142,8 @@ std::string ImageIndex::name(std::uint64_t i) const {
   return fmt::format("{}: {}", path, shown_name(std::string_view(key, strnlen(key, sizeof key))));
 }
 
-Result<std::string> ImageIndex::read(std::uint64_t i) const {
+Result<std::string> ImageIndex::read(std::uint64_t i, const std::shared_ptr<MemoryUse>& memory,
+                                     MemoryHeld& held) const {
   const Entry& entry = entries_[i];
   RILLE_TRY(const ReadableFile file, ReadableFile::open(folder_ + "/" + file_name(entry.file)));
   const std::uint64_t bytes = entry.at ? entry.bytes : file.size();
@@ -149,6 +151,7 @@ Result<std::string> ImageIndex::read(std::uint64_t i) const {
     return make_error(ErrorKind::integrity,
                       fmt::format("the image '{}' has {} bytes, the limit is {}", name(i), bytes, image_bytes_max),
                       "remove it, or make it smaller");
+  RILLE_TRY(held, MemoryHeld::take(memory, MemoryUse::Part::tensors, static_cast<std::int64_t>(bytes)));
   std::string out(bytes, '\0');
   RILLE_CHECK(file.read(entry.at, out.data(), bytes));
   return out;
@@ -197,6 +200,19 @@ Result<> ImageIndex::add_class_folders() {
   return success();
 }
 
+Result<> ImageIndex::add_tar_files(const std::vector<std::string>& names) {
+  RILLE_TRY(const auto built, open_dataset(folder_, "images", asked_.room));
+  if (!built) {
+    for (const std::string& name : names) RILLE_CHECK(index_tar(*this, name, asked_));
+    return success();
+  }
+  for (const Shard& shard : built->shards) RILLE_CHECK(index_tar(*this, shard.path, asked_));
+  const Value::Array* classes = built->facts["class_names"].as_array();
+  if (!classes || static_cast<std::int64_t>(classes->size()) != class_count_) return success();
+  for (const Value& name : *classes) class_names_.push_back(name.as_string() ? *name.as_string() : std::string());
+  return success();
+}
+
 void ImageIndex::finish() {
   store::Hasher hasher;
   for (const Entry& e : entries_) hasher.update(fmt::format("{}:{}:{}:{};", e.file, e.at, e.bytes, e.label));
@@ -223,10 +239,11 @@ Result<ImageIndex> ImageIndex::open(const std::string& path, const std::string& 
   } else if (fs::exists(given / "index.json", failed)) {
     RILLE_CHECK(index_mds(index, asked));
   } else {
+    std::vector<std::string> tar_files;
     RILLE_TRY(const auto found, entries_of(path, asked));
     for (const auto& entry : found)
-      if (entry.path().extension() == ".tar") RILLE_CHECK(index_tar(index, entry.path().filename(), asked));
-    if (index.ends_.empty()) RILLE_CHECK(index.add_class_folders());
+      if (entry.path().extension() == ".tar") tar_files.push_back(entry.path().filename());
+    RILLE_CHECK(tar_files.empty() ? index.add_class_folders() : index.add_tar_files(tar_files));
   }
   if (index.entries_.empty())
     return invalid(fmt::format("'{}' has no images", path), "samples are KEY.jpg, KEY.jpeg or KEY.png with KEY.cls");

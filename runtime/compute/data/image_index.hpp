@@ -2,7 +2,7 @@
 // is read by one positioned read. Built in one pass over
 // - a folder of class folders with JPEG and PNG files (torchvision's ImageFolder: classes sorted by name, from 0),
 // - WebDataset: a .tar file, or a folder of them; a sample is KEY.jpg (.jpeg, .png) and KEY.cls (or the field `label`
-//   of KEY.json),
+//   of KEY.json). With dataset.json, its shards and class names,
 // - MosaicML's MDS: a folder with index.json and uncompressed shards.
 // Reading is const and any thread may do it.
 //
@@ -11,12 +11,14 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "runtime/compute/data/pace.hpp"
 #include "runtime/core/base/result.hpp"
+#include "runtime/core/base/use.hpp"
 #include "runtime/core/store/file.hpp"
 
 namespace rille::data {
@@ -49,11 +51,12 @@ class ImageIndex {
   std::uint64_t size() const { return entries_.size(); }
   std::int32_t label(std::uint64_t i) const { return entries_[i].label; }
   std::int64_t class_count() const { return class_count_; }
-  const std::vector<std::string>& class_names() const { return class_names_; }  // of class folders; else empty
+  const std::vector<std::string>& class_names() const { return class_names_; }  // empty if they are not known
   const std::string& digest() const { return digest_; }                         // of all names, places and labels
   std::string name(std::uint64_t i) const;                                      // for messages
-  // The bytes of image i. Error integrity: it is larger than image_bytes_max, or its file has become shorter.
-  Result<std::string> read(std::uint64_t i) const;
+  // The bytes of image i, which `held` counts in `memory` (may be null). Error integrity: it is larger than
+  // image_bytes_max, or its file has become shorter; memory.
+  Result<std::string> read(std::uint64_t i, const std::shared_ptr<MemoryUse>& memory, MemoryHeld& held) const;
 
   // For the readers of shards. `name` is relative to the folder of the data set.
   Result<> add_file(std::string_view name);
@@ -70,6 +73,7 @@ class ImageIndex {
   };
   ImageIndex(std::string folder, std::string labels, const Asked& asked)
       : folder_(std::move(folder)), labels_(std::move(labels)), asked_(asked) {}
+  Result<> add_tar_files(const std::vector<std::string>& names);
   Result<> add_class_folders();
   Result<> add_class_folder(const std::string& name, std::int64_t label);
   Result<> make_room(std::size_t bytes);

@@ -123,7 +123,8 @@ std::uint64_t ImagesDataset::Data::image_at(bool validation, std::uint64_t place
 }
 
 Result<> ImagesDataset::Data::draw(std::uint64_t image, bool validation, std::uint64_t place, float* row) const {
-  RILLE_TRY(const std::string bytes, index.read(image));
+  MemoryHeld held;
+  RILLE_TRY(const std::string bytes, index.read(image, memory, held));
   const std::string name = index.name(image);
   RILLE_TRY(const ImageSize size, image_size(bytes, name));
   const bool random = options.train && !validation;

@@ -255,6 +255,9 @@ TEST_CASE_METHOD(BuildFolder, "texts: memory and disk are counted; too many shar
   }
   CHECK(bytes > files + 3 * description);  // progress.json was written for each shard
 
+  Dataset large;
+  large.facts.set("list", std::string(64 << 20, 'x'));
+  CHECK(write_dataset(path, "large.json", large).error().kind == ErrorKind::invalid);  // nothing could read it
   Dataset many;
   many.shards.resize(shards_max + 1);
   const auto error = note_progress(task({}), many, "shard_tokens", {});

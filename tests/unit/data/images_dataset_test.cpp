@@ -8,10 +8,14 @@
 
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <set>
+
+#include "runtime/compute/data/build.hpp"
 
 namespace rille::data {
 namespace {
@@ -109,6 +113,47 @@ Error error_of(const std::string& path) {
   auto index = ImageIndex::open(path, "", {});
   if (index) FAIL("'" << path << "' was read");
   return index.error();
+}
+
+struct FewThreads {
+  const char* const usual = std::getenv("RILLE_THREADS");
+  const std::string before = usual ? usual : "";
+  explicit FewThreads(const char* number) { ::setenv("RILLE_THREADS", number, 1); }
+  ~FewThreads() {
+    if (usual) ::setenv("RILLE_THREADS", before.c_str(), 1);
+    else ::unsetenv("RILLE_THREADS");
+  }
+};
+
+// 24 images of the classes cat, cow and dog: JPEG and PNG in turns.
+void write_animals(const Folder& folder, int tone = 0) {
+  const char* const names[] = {"dog", "cat", "cow"};
+  for (int i = 0; i < 24; ++i)
+    folder.write(std::string("animals/") + names[i % 3] + "/" + std::to_string(i) + (i % 2 ? ".png" : ".jpg"),
+                 i % 2 ? png(30 + i, 40, i + tone) : jpeg(30 + i, 40, i + tone));
+}
+
+Value shards_of(const Folder& folder, const std::string& to) {
+  return Value()
+      .set("sources", Value::Array{(folder.path / "animals").string()})
+      .set("to", (folder.path / to).string());
+}
+
+std::map<std::string, std::string> files_beneath(const fs::path& folder) {
+  std::map<std::string, std::string> out;
+  for (const auto& entry : fs::directory_iterator(folder))
+    out[entry.path().filename()] = *store::read_file(entry.path());
+  return out;
+}
+
+// The bytes and the label of each image, sorted.
+std::multimap<std::string, int> samples_of(const fs::path& path) {
+  const auto index = ImageIndex::open(path, "", {});
+  if (!index) FAIL(index.error().summary());
+  std::multimap<std::string, int> out;
+  MemoryHeld held;
+  for (std::uint64_t i = 0; i < index->size(); ++i) out.emplace(*index->read(i, {}, held), index->label(i));
+  return out;
 }
 
 // The weighted mean of each output of a resize of one axis, in plain doubles.
@@ -334,6 +379,122 @@ TEST_CASE("shards with wrong sizes, names and labels are refused") {
   std::string packed = mds_index(2, "none.mds");
   packed.replace(packed.find("null,\"format\""), 4, "\"zstd\"");
   CHECK(with(shard, packed).message.find("compressed (\"zstd\")") != std::string::npos);
+}
+
+TEST_CASE("a folder of images becomes shards: the same ones on any number of threads, and after any stop") {
+  const Folder folder;
+  write_animals(folder);
+  Value options = shards_of(folder, "whole");
+  options.set("shard_bytes", 10'000);
+  {
+    const FewThreads one("1");
+    const auto made = build_dataset(options, {});
+    if (!made) FAIL(made.error().summary());
+    CHECK((made->kind == "images" && made->facts.integer("images") == 24 && made->facts.integer("classes") == 3));
+    CHECK(made->shards.size() > 3);
+  }
+  const auto whole = files_beneath(folder.path / "whole");
+  CHECK(samples_of(folder.path / "whole") == samples_of(folder.path / "animals"));
+  const auto index = ImageIndex::open(folder.path / "whole", "", {});
+  CHECK(index.value().class_names() == std::vector<std::string>{"cat", "cow", "dog"});
+  CHECK(open(folder.path / "whole", {.size = 8}).next(24));
+  std::vector<int> first;
+  for (std::uint64_t i = 0; i < 12; ++i) first.push_back(index->label(i));
+  CHECK(std::set<int>(first.begin(), first.end()).size() == 3);  // they are mixed
+  CHECK(build_dataset(options, {}).value().kept == static_cast<int>(whole.size()) - 1);
+
+  const FewThreads four("4");
+  struct Stop {};
+  for (const int stop : {1, 13, 23}) {
+    options.set("to", (folder.path / ("stopped" + std::to_string(stop))).string());
+    int seen = 0;
+    const auto progress = [&](std::int64_t, std::int64_t) {
+      if (++seen == stop) throw Stop();
+    };
+    CHECK_THROWS_AS(build_dataset(options, {{}, {}, {}, progress}), Stop);
+    CHECK_FALSE(fs::exists(options.text("to") + "/dataset.json"));
+    std::int64_t done = 0, total = 1;
+    const auto made =
+        build_dataset(options, {{}, {}, {}, [&](std::int64_t a, std::int64_t b) { done = a, total = b; }});
+    if (!made) FAIL(made.error().summary());
+    CHECK(done == total);
+    CHECK((made->kept > 0) == (stop > 10));
+    CHECK(files_beneath(options.text("to")) == whole);
+  }
+}
+
+TEST_CASE("shards of unfinished and damaged data sets are not read") {
+  const Folder folder;
+  write_animals(folder);
+  REQUIRE(build_dataset(shards_of(folder, "out").set("shard_bytes", 10'000), {}).ok());
+  fs::rename(folder.path / "out/dataset.json", folder.path / "out/progress.json");
+  CHECK(error_of(folder.path / "out").kind == ErrorKind::state);
+  fs::rename(folder.path / "out/progress.json", folder.path / "out/dataset.json");
+  fs::remove(folder.path / "out/000001.tar");
+  CHECK(error_of(folder.path / "out").message.find("'000001.tar' is missing") != std::string::npos);
+}
+
+TEST_CASE("images in shards are made smaller, and small ones keep their bytes") {
+  const Folder folder;
+  const std::string small = png(20, 60);
+  folder.write("animals/cat/small.png", small);
+  folder.write("animals/cat/large.png", png(64, 48));
+  folder.write("animals/cat/tall.jpg", jpeg(100, 301));
+  const auto made = build_dataset(shards_of(folder, "out").set("size", 24), {});
+  if (!made) FAIL(made.error().summary());
+  std::set<std::pair<int, int>> sizes;
+  for (const auto& [bytes, label] : samples_of(folder.path / "out")) {
+    const ImageSize size = image_size(bytes, "it").value();
+    sizes.insert({size.width, size.height});
+    CHECK(bytes.starts_with("\x89PNG") == (size.width == 20));
+    CHECK((size.width != 20 || bytes == small));
+    if (size.width != 32) continue;
+    const auto pixels = decode_image(bytes, "it", {0, 0, 32, 24}, 1, {}).value();
+    const auto rgb = picture(64, 48, 0);
+    const ImageFrame frame{{0, 2, 32, 0, 64}, {0, 2, 24, 0, 48}, false};
+    double worst = 0;
+    for (int i = 0; i < 24 * 32 * 3; ++i)
+      worst = std::max(worst, std::abs(pixels.rgb[static_cast<std::size_t>(i)] -
+                                       plain(rgb, 64, 48, frame, i / 96, i / 3 % 32, i % 3)));
+    CHECK(worst < 8);
+  }
+  CHECK(sizes == std::set<std::pair<int, int>>{{20, 60}, {32, 24}, {24, 72}});
+}
+
+TEST_CASE("builds of images: changed sources, limits and mistakes") {
+  const Folder folder;
+  write_animals(folder);
+  const auto build = [&](const char* to, const BuildContext& context) {
+    auto made = build_dataset(shards_of(folder, to), context);
+    if (made) FAIL("'" << to << "' was built");
+    return made.error();
+  };
+  const FewThreads two("2");
+  const auto changes = [&](std::int64_t, std::int64_t) { write_animals(folder, 1); };
+  const Error changed = build("changed", {{}, {}, {}, changes});
+  CHECK((changed.kind == ErrorKind::integrity && changed.message.find("was changed") != std::string::npos));
+  CHECK_FALSE(fs::exists(folder.path / "changed/progress.json"));
+
+  const auto memory = std::make_shared<MemoryUse>(std::int64_t{3} << 19);  // the index asks for 1 MiB
+  folder.write("animals/cat/large.png", png(30, 40) + std::string(1 << 20, '\0'));
+  CHECK(build("memory", {{}, memory, {}, {}}).kind == ErrorKind::memory);
+  CHECK(memory->total_bytes() == 0);
+  fs::remove(folder.path / "animals/cat/large.png");
+  const Room full = [](std::int64_t) -> Result<> { return make_error(ErrorKind::quota, "full"); };
+  CHECK(build("disk", {{}, {}, full, {}}).kind == ErrorKind::quota);
+  struct Stop {};
+  CHECK_THROWS_AS(build_dataset(shards_of(folder, "stop"), {[] { throw Stop(); }, {}, {}, {}}), Stop);
+
+  folder.write("animals/cat/z.jpg", "GIF89a");
+  const Error damaged = build("damaged", {});
+  CHECK(damaged.message.find("cat/z.jpg") != std::string::npos);
+  CHECK_FALSE(fs::exists(folder.path / "damaged"));  // found before the folder was made
+  Value wrong = shards_of(folder, "wrong");
+  CHECK(build_dataset(wrong.set("size", 0.5), {}).error().message.find("size = 0.5") != std::string::npos);
+  CHECK(build_dataset(wrong.set("siez", 1), {}).error().hint.find("'size'") != std::string::npos);
+  wrong = shards_of(folder, "wrong");
+  wrong.as_object()->at("sources").as_array()->push_back((folder.path / "animals").string());
+  CHECK(build_dataset(wrong, {}).error().message.find("2 sources") != std::string::npos);
 }
 
 }  // namespace rille::data
