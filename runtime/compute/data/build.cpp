@@ -186,6 +186,8 @@ Result<Dataset> build_dataset(const Value& options, const BuildContext& context)
     for (const std::string& source : sources) task.sources.push_back({source, 0, ""});
     return builder->build(task, context);
   }
+  constexpr std::size_t bytes_of_source = 1024;  // its path, also as a value and in the text of progress.json
+  RILLE_TRY(const MemoryHeld held, context.hold(files.size() * bytes_of_source));
   std::int64_t bytes = 0;
   for (const std::string& file : files) {
     RILLE_TRY(BuildSource source, read_source(file, context));

@@ -216,9 +216,9 @@ class TokenShards {
     }
     for (const Shard& s : set_.shards) {
       const std::string name = fs::path(s.path).stem();
-      int number = 0;
+      std::int32_t number = 0;
       std::from_chars(name.data(), name.data() + name.size(), number);
-      number_ = std::max(number_, number + 1);
+      number_ = std::max(number_, std::int64_t{number} + 1);
     }
     return success();
   }
@@ -291,7 +291,7 @@ class TokenShards {
   const BuildContext& context_;
   Open open_[parts];
   std::int64_t documents_[parts] = {};
-  int number_ = 0;
+  std::int64_t number_ = 0;  // of the shards that are open
   TextPlace next_;
   std::string bytes_;
 };

@@ -91,7 +91,7 @@ Result<> write_dataset(const std::string& folder, const char* name, const Datase
     return make_error(ErrorKind::invalid,
                       fmt::format("the description of the data set in '{}' would have {} bytes, the limit is {}",
                                   folder, text.size(), description_bytes_max),
-                      "make a data set with fewer shards, classes or categories");
+                      "make a data set of fewer sources, shards, classes or categories");
   if (disk) RILLE_CHECK(disk(static_cast<std::int64_t>(text.size())));
   return store::write_file_atomic(folder + "/" + name, text);
 }

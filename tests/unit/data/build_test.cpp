@@ -362,6 +362,13 @@ TEST_CASE_METHOD(BuildFolder, "tables: memory and disk are counted, and a look c
   const auto memory = std::make_shared<MemoryUse>(6 << 20);
   CHECK(build_dataset(options, {{}, memory, {}, {}}).error().kind == ErrorKind::memory);
   CHECK(memory->total_bytes() == 0);
+  Value::Array files;
+  for (int i = 0; i < 5000; ++i) files.emplace_back(write("part" + std::to_string(i) + ".csv", "a\n1\n"));
+  const auto small = std::make_shared<MemoryUse>(5 << 20);  // for one file it is enough
+  const auto many = build_dataset(Value().set("sources", files).set("to", path + "/many"), {{}, small, {}, {}});
+  CHECK((!many.ok() && many.error().kind == ErrorKind::memory));
+  files.resize(1);
+  CHECK(build_dataset(Value().set("sources", files).set("to", path + "/one"), {{}, small, {}, {}}).ok());
   const Room full = [](std::int64_t) -> Result<> { return make_error(ErrorKind::quota, "full"); };
   CHECK(build_dataset(options, {{}, {}, full, {}}).error().kind == ErrorKind::quota);
   struct Stop {};
