@@ -30,6 +30,8 @@ foreach(library ${RILLE_LIBARCHIVE} -l:liblzma.so.5 -l:libzstd.so.1 -l:liblz4.so
   list(APPEND archive $<BUILD_INTERFACE:${library}>)
 endforeach()
 list(APPEND archive $<INSTALL_INTERFACE:PkgConfig::libarchive> PkgConfig::zlib)
+pkg_check_modules(jpeg REQUIRED IMPORTED_TARGET libjpeg)
+pkg_check_modules(png REQUIRED IMPORTED_TARGET libpng)
 find_package(CLI11 REQUIRED)
 find_package(OpenMP REQUIRED COMPONENTS CXX)
 find_path(RILLE_RAPIDJSON_DIR rapidjson/document.h REQUIRED)  # headers only
@@ -38,5 +40,6 @@ find_path(RILLE_DNNL_DIR oneapi/dnnl/dnnl.hpp REQUIRED)
 find_library(RILLE_DNNL_LIBRARY dnnl REQUIRED)
 
 set(RILLE_DEPENDENCIES fmt::fmt PkgConfig::luajit PkgConfig::libuv PkgConfig::openssl
-  PkgConfig::sqlite3 PkgConfig::xxhash ${fftw} PkgConfig::pcre2 PkgConfig::pugixml ${archive} dnnl
+  PkgConfig::sqlite3 PkgConfig::xxhash ${fftw} PkgConfig::pcre2 PkgConfig::pugixml ${archive}
+  PkgConfig::jpeg PkgConfig::png dnnl
   OpenMP::OpenMP_CXX Threads::Threads)

@@ -169,9 +169,10 @@ function data.tokens(path, options)
 end
 
 ---@class rille.data.BuildOptions
----@field sources string|string[] files and folders: texts (.txt, .md, .jsonl ..), or tables (.csv, .tsv)
+---@field sources string|string[] files and folders: texts (.txt, .md, .jsonl ..), or tables (.csv, .tsv); or one folder
+---of images, as for `rille.data.images`
 ---@field to string the folder to make
----@field kind? string "text" or "csv"; by default the sources' names tell
+---@field kind? string "text", "csv" or "images"; by default the sources' names tell
 ---@field tokenizer? Tokenizer|string of texts: required
 ---@field field? string of JSONL: the field that has the text, "text"
 ---@field shard_tokens? integer of texts: a shard ends after so many tokens, 100000000
@@ -179,17 +180,22 @@ end
 ---@field separator? string of texts: the token before each document; by default the tokenizer's end-of-text token;
 ---"none": no token
 ---@field missing? number of tables: stands for missing values in columns of numbers
+---@field size? integer of images: the pixels of the shorter side of larger ones, which become JPEG of quality 90; by
+---default all keep their bytes
+---@field shard_bytes? integer of images: a shard ends after so many bytes, 268435456
 
----Builds a data set from texts or tables: `to` then has shards, and `dataset.json`, which is written last. Texts
----become shards of token ids for `rille.data.tokens(to)`; CSV files become columns for `rille.data.arrays(to)`. The
+---Builds a data set from texts, tables or images: `to` then has shards, and `dataset.json`, which is written last.
+---Texts become shards of token ids for `rille.data.tokens(to)`; CSV files become columns for `rille.data.arrays(to)`;
+---images become WebDataset shards (.tar), in mixed order, for `rille.data.images(to)`. The
 ---same sources and options give the same bytes, whatever the number of threads. An interrupted build goes on after its
 ---finished shards, and a finished one is kept.
 ---@param options rille.data.BuildOptions
----@return table dataset what dataset.json says: `kind`, `shards`, `train_tokens`, `validation_tokens`, `rows` ..
----and `kept`, the number of shards that were there before
+---@return table dataset what dataset.json says: `kind`, `shards`, `train_tokens`, `validation_tokens`, `rows`, `images`
+---.. and `kept`, the number of shards that were there before
 ---@mark ephemeral
 ---@async
 ---@error invalid a source is not what it should be: the message names the file and the line
+---@error integrity an image is damaged, or a source changed while it was read
 ---@error state the folder contains something else, or a data set of other options
 ---@error denied without a grant to read the sources and the tokenizer, and to write and read the folder
 ---@example
@@ -309,6 +315,111 @@ function data.arrays(source, options)
   local set = native.arrays(source, { seed = o.seed or 0, split = o.split or 0, shuffle = o.shuffle ~= false,
     flip = o.flip or false, padding = o.padding or 0, crop_height = crop[1], crop_width = crop[2] }, o.names)
   return setmetatable({ _set = set, batch = o.batch or 16, device = device_of(o.device) }, Arrays)
+end
+
+---@class Images a data set of labelled images
+---@field batch integer images in a batch
+---@field size integer height and width of its images
+---@field device Device where its batches are made
+local pictures = {}
+
+local Images = class("a data set of images", pictures, { "next", "validation", "validation_batches", "state",
+  "load_state", "info", "batch", "size", "device" }, function(self)
+  local i = native.images_info(self._set)
+  return ("Images: %d for training, %d for validation, %d classes, %d x %d, batches of %d, at image %d"):format(
+    i.training_rows, i.validation_rows, i.classes, self.size, self.size, self.batch, i.cursor)
+end)
+
+---The next batch of training images: x, f32 [batch, 3, size, size], and y, i32 [batch]. With a communicator, this
+---rank's part of the next `world` batches, as for bytes.
+---@param communicator? Communicator whose ranks share the images
+---@return Tensor x
+---@return Tensor y
+---@mark ephemeral
+---@error integrity an image is damaged; the message names it
+function pictures:next(communicator)
+  local rank, world = share_of(communicator)
+  return native.images_next(self._set, self.batch, rank, world, self.device)
+end
+
+---Validation batch `i`, counting from 1; their order is fixed, and the images are cut from the middle.
+---@param i integer which one, from 1 on
+---@return Tensor x
+---@return Tensor y
+---@mark ephemeral
+---@error integrity an image is damaged; the message names it
+function pictures:validation(i) return native.images_validation(self._set, (i - 1) * self.batch, self.batch,
+  self.device) end
+
+---The number of whole validation batches before they repeat.
+---@return integer
+---@mark ephemeral
+function pictures:validation_batches()
+  return math.max(1, math.floor(native.images_info(self._set).validation_rows / self.batch))
+end
+
+---The data set's sizes and position.
+---@return table  training_rows, validation_rows, classes, class_names (of class folders; label 0 is the first), epoch,
+---cursor, damaged (how many images `skip_damaged` has passed over so far), digest
+---@mark ephemeral
+function pictures:info() return native.images_info(self._set) end
+
+---The position, as plain data: for checkpoints.
+---@return table
+---@mark ephemeral
+function pictures:state() return native.images_state(self._set) end
+
+---Restores the position; raises `state` if the images or options are different.
+---@param state table the result of state()
+---@mark ephemeral
+function pictures:load_state(state) native.images_restore(self._set, state) end
+
+---@class rille.data.ImagesOptions
+---@field batch? integer 16
+---@field size? integer height and width of the images in pixels, 224
+---@field train? boolean true: shuffled, a random part of each image, half of them mirrored; false: in order, the middle
+---@field resize? integer pixels of the shorter side before the middle is cut out, size * 8 / 7
+---@field scale? number[] least and largest share of an image's area in its random part, { 0.08, 1 }
+---@field seed? integer of the order and the random parts, 0
+---@field split? number the share of images that is kept for validation, 0
+---@field labels? string the column of MDS, or the field of KEY.json, that has the label
+---@field skip_damaged? boolean an image that cannot be decoded is replaced by the next one of the order; false: error
+---@field mean? number[] of red, green and blue from 0 to 1, { 0.485, 0.456, 0.406 }
+---@field deviation? number[] { 0.229, 0.224, 0.225 }
+---@field device? Device|string where batches are made; the default device
+
+---Labelled JPEG and PNG images, in batches that are decoded on all cores ahead of their use. `path` is a folder with a
+---folder for each class (sorted by name, from 0), a WebDataset shard (.tar) or a folder of them (KEY.jpg and KEY.cls,
+---or a field of KEY.json), as `rille.data.build` makes it, or a folder of MosaicML's MDS (uncompressed). They are read
+---where they are. Values are (v / 255 - mean) / deviation. The order and the random part of each image come from the
+---seed and the position: they do not depend on threads and ranks, and a resumed training sees the same images.
+---@param path string a folder or a .tar file
+---@param options? rille.data.ImagesOptions what differs from the defaults
+---@return Images
+---@mark ephemeral
+---@error integrity a shard is damaged; invalid: no images, no labels, a compressed shard
+---@error denied without a grant to read the path
+---@example
+---local data = rille.data.images("imagenet/train", { batch = 256, seed = 1 })
+---local test = rille.data.images("imagenet/val", { batch = 256, train = false })
+function data.images(path, options)
+  local verb = "rille.data.images"
+  native.check_options(options, verb, { "batch", "size", "train", "resize", "scale", "seed", "split", "labels",
+    "skip_damaged", "mean", "deviation", "device" })
+  local o = options or {}
+  local batch, size, scale = o.batch or 16, o.size or 224, o.scale or { 0.08, 1 }
+  check_sizes(verb, { batch = batch, size = size })
+  if type(path) ~= "string" then invalid(verb .. ": expected a path first, got " .. type(path)) end
+  for name, count in pairs { scale = 2, mean = 3, deviation = 3 } do
+    if o[name] ~= nil and (type(o[name]) ~= "table" or #o[name] ~= count) then
+      invalid(("%s: %s = %s; a list of %d numbers is needed"):format(verb, name, tostring(o[name]), count))
+    end
+  end
+  local device = device_of(o.device)
+  local set = native.images(path, { size = size, resize = o.resize, train = o.train ~= false, seed = o.seed or 0,
+    split = o.split or 0, labels = o.labels, skip_damaged = o.skip_damaged or false, scale_least = scale[1],
+    scale_most = scale[2] }, o.mean, o.deviation)
+  return setmetatable({ _set = set, batch = batch, size = size, device = device }, Images)
 end
 
 ---A byte-pair tokenizer from the files that models ship with: Hugging Face's tokenizer.json (byte-level: GPT-2, Llama

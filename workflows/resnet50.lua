@@ -1,10 +1,11 @@
--- ResNet-50 on labelled images: rent an instance, stage one file of images, train in bf16, fetch the weights, release.
+-- ResNet-50 on labelled images: rent an instance, stage the images, train in bf16, fetch the weights, release.
 --
---   rille run workflows/resnet50.lua --data imagenet.safetensors --gpu H100:1 --spot --hours 24
+--   rille run workflows/resnet50.lua --data imagenet/train --gpu H100:1 --spot --hours 24
 --   rille run workflows/resnet50.lua --depth 18 --width 8 --classes 4 --crop 24 --batch 16 --steps 60 --dtype f32
 --
--- --data: a safetensors file with `images`, u8 [n, 3, height, width], at least as large as --crop, and `labels`, whole
--- numbers from 0 [n]; it is mapped, not read into memory. Without it, patterns are drawn: stripes in four directions.
+-- --data: a folder with a folder of JPEG and PNG files for each class, or of shards that `rille data build` made; or a
+-- safetensors file with `images`, u8 [n, 3, height, width], at least as large as --crop, and `labels`, whole numbers
+-- from 0 [n], which is mapped, not read into memory. Without it, patterns are drawn: stripes in four directions.
 -- The recipe is the usual one: SGD with Nesterov's momentum, no weight decay of norms, label smoothing, a warmup and a
 -- cosine schedule, an average of the weights for evaluation.
 local rille = require "rille"
@@ -17,7 +18,7 @@ local args = rille.args {
 
 rille.budget { limit = args.budget, alert = 0.8 }
 local box = rille.rent("trainer", { gpu = args.gpu, spot = args.spot, on_loss = "replace", ttl = args.hours .. "h" })
-if args.data ~= "" then box:stage(args.data, "images.safetensors") end
+if args.data ~= "" then box:stage(args.data, "images" .. (args.data:match("%.safetensors$") or "")) end
 
 local result = box:call("train", { args = args, checkpoint = rille.home,
   sim = { duration = args.hours / 2 .. "h", checkpoint_every = "15m",
@@ -25,8 +26,11 @@ local result = box:call("train", { args = args, checkpoint = rille.home,
   local dev = rille.device()
   dev:seed(args.seed)
   local set = { batch = args.batch, seed = args.seed, split = args.split, crop = args.crop, flip = args.data ~= "" }
-  local data
-  if args.data ~= "" then
+  local data, raw = nil, true   -- raw: values from 0 to 255
+  if args.data ~= "" and not args.data:find("%.safetensors$") then
+    data, raw = rille.data.images("images", { batch = args.batch, seed = args.seed, split = args.split,
+      size = args.crop }), false
+  elseif args.data ~= "" then
     set.names = { "images", "labels" }
     data = rille.data.arrays("images.safetensors", set)
   else
@@ -54,7 +58,8 @@ local result = box:call("train", { args = args, checkpoint = rille.home,
   print(tostring(model))
 
   local function logits(x)
-    return rille.autocast(args.dtype, model, (x:to("f32") - 118) / 58):to("f32")   -- to mean 0 and deviation 1
+    if raw then x = (x:to("f32") - 118) / 58 end   -- to mean 0 and deviation 1
+    return rille.autocast(args.dtype, model, x):to("f32")
   end
   local update = rille.compile(function(x, y)
     local loss = logits(x):cross_entropy(y, { label_smoothing = args.smoothing })

@@ -1,4 +1,4 @@
-// `rille data build`: makes data sets from texts and tables.
+// `rille data build`: makes data sets from texts, tables and images.
 #include <fmt/format.h>
 
 #include <atomic>
@@ -22,12 +22,12 @@ struct DataCommand final : Command {
 struct DataBuildCommand final : Command {
   std::vector<std::string> sources;
   std::string to, kind, tokenizer, pattern, field, separator;
-  std::int64_t shard_tokens = 0;
+  std::int64_t shard_tokens = 0, size = 0, shard_bytes = 0;
   double validation = 0, missing = std::numeric_limits<double>::quiet_NaN();
   void declare(Options& o) override {
-    o.option("SOURCE", sources, "files and folders: texts, JSONL, CSV").required();
+    o.option("SOURCE", sources, "files and folders: texts, JSONL, CSV; or a folder of images").required();
     o.option("--to", to, "the folder to make").required();
-    o.option("--kind", kind, "text or csv; by default the sources' names tell");
+    o.option("--kind", kind, "text, csv or images; by default the sources' names tell");
     o.option("--tokenizer", tokenizer, "of texts: tokenizer.json, a folder that has it, or a .tiktoken file");
     o.option("--pattern", pattern, "how a .tiktoken file splits words: gpt2, cl100k, llama3, or a regular expression");
     o.option("--field", field, "of JSONL: the field that has the text; by default `text`");
@@ -35,6 +35,8 @@ struct DataBuildCommand final : Command {
     o.option("--validation", validation, "the share of documents for validation, such as 0.01; by default none");
     o.option("--separator", separator, "the token before each document, or `none`; by default end-of-text");
     o.option("--missing", missing, "of tables: the number that stands for missing values");
+    o.option("--size", size, "of images: pixels of the shorter side, for larger ones; by default all keep their bytes");
+    o.option("--shard-bytes", shard_bytes, "of images: a shard ends after so many bytes; by default 268435456");
   }
   Exit run(App& app) override;
   Value options() const;
@@ -51,6 +53,8 @@ Value DataBuildCommand::options() const {
   for (const auto& [name, text] : texts)
     if (!text->empty()) o.set(name, *text);
   if (shard_tokens) o.set("shard_tokens", shard_tokens);
+  if (size) o.set("size", size);
+  if (shard_bytes) o.set("shard_bytes", shard_bytes);
   if (validation != 0) o.set("validation", validation);
   if (!std::isnan(missing)) o.set("missing", missing);
   return o;
@@ -83,6 +87,8 @@ std::string summary_of(const data::Dataset& made, const std::string& to) {
     return fmt::format("{}: {} rows, {} columns", to, made.facts.integer("rows"),
                        made.facts["columns"].as_array() ? made.facts["columns"].as_array()->size() : 0);
   const auto of = [&](const char* name) { return made.facts.integer(name); };
+  if (made.kind == "images")
+    return fmt::format("{}: {} images of {} classes, {} shards", to, of("images"), of("classes"), made.shards.size());
   return fmt::format("{}: {} tokens of {} documents for training, {} of {} for validation, {} shards", to,
                      of("train_tokens"), of("train_documents"), of("validation_tokens"), of("validation_documents"),
                      made.shards.size());
@@ -108,7 +114,7 @@ Exit DataBuildCommand::run(App& app) {
 const Registered<DataCommand> data_row({Group::machines, "data", "make data sets: rille data build SOURCE .. --to DIR",
                                         Opens::nothing});
 const Registered<DataBuildCommand> data_build_row({Group::machines, "data build",
-                                                   "token shards from texts, columns from CSV", Opens::nothing});
+                                                   "shards from texts and images, columns from CSV", Opens::nothing});
 
 }  // namespace
 

@@ -1,9 +1,13 @@
 #!/usr/bin/env python3
-"""`rille data build`: token shards of texts, columns of CSV; the mistakes of a new user; a kill in the middle, and any
-number of threads, change no byte. usage: data_test.py RILLE"""
-import array, hashlib, json, os, random, shutil, signal, subprocess, sys, tempfile
+"""`rille data build`: token shards of texts, columns of CSV, shards of images; the mistakes of a new user; a kill in
+the middle, and any number of threads, change no byte. usage: data_test.py RILLE"""
+import array, hashlib, json, os, random, shutil, signal, subprocess, sys, tarfile, tempfile
+from pathlib import Path
 
 from tap import check, finish
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "gpu"))
+from pictures import png_bytes
 
 rille = os.path.abspath(sys.argv[1])
 root = tempfile.mkdtemp(prefix="rille-data-")
@@ -178,6 +182,57 @@ try:
     write("tables/2.csv", "b\n1\n")
     refused("tables", "--to", "new3", has=["column 1", "'b'", "'a'"])
     refused("table.csv", "texts/a.txt", "--to", "new3", has=["kinds 'csv' and 'text'"])
+
+    # images
+    for i in range(30):
+        rows = [[(8 * i, x, y) for x in range(40 + i)] for y in range(50)]
+        write(f"pets/{('cat', 'dog', 'été')[i % 3]}/{i}.png", png_bytes(rows))
+    said = build("pets", "--to", "shards", "--shard-bytes", "5000")
+    made = dataset("shards")
+    check("it says what it made", f"30 images of 3 classes, {len(made['shards'])} shards" in said, said)
+    check("there are several shards, and the classes' names", len(made["shards"]) > 3
+          and made["class_names"] == ["cat", "dog", "été"], made)
+
+    def samples(folder):
+        out = []
+        for shard in dataset(folder)["shards"]:
+            data = open(f"{path(folder)}/{shard['path']}", "rb").read()
+            with tarfile.open(f"{path(folder)}/{shard['path']}") as tar:
+                files = [(m.name.split("."), tar.extractfile(m).read()) for m in tar.getmembers()]
+            check(f"{folder}/{shard['path']}: its description is right, and each image stands before its label",
+                  shard["sha256"] == hashlib.sha256(data).hexdigest() and shard["count"] * 2 == len(files)
+                  and all(a[0][0] == b[0][0] and b[0][1] == "cls" for a, b in zip(files[::2], files[1::2])), files)
+            out += [(a[0][1], a[1], int(b[1])) for a, b in zip(files[::2], files[1::2])]
+        return out
+
+    wanted = [("png", open(path(f"pets/{('cat', 'dog', 'été')[i % 3]}/{i}.png"), "rb").read(), i % 3)
+              for i in range(30)]
+    check("all images are there with their labels", sorted(samples("shards")) == sorted(wanted))
+    build("pets", "--to", "four", "--shard-bytes", "5000", threads="4")
+    check("the number of threads changes no byte of the shards", contents("four") == contents("shards"))
+    check("a finished data set is kept", "kept " in build("pets", "--to", "shards", "--shard-bytes", "5000"))
+    build("pets", "--to", "small", "--size", "16")
+    check("made smaller, all are JPEG", all(kind == "jpg" and data[:3] == b"\xff\xd8\xff"
+                                           for kind, data, _ in samples("small")))
+    write("read.lua", """
+        local rille = require "rille"
+        local made = rille.data.build { sources = "pets", to = "by_lua", size = 20 }
+        local data = rille.data.images("by_lua", { batch = 10, size = 16, split = 0.2, seed = 1 })
+        local x, y = data:next()
+        return { kept = made.kept, images = made.images, shape = x:shape(), labels = y:shape(),
+          info = { data:info().training_rows, data:info().validation_rows,
+            table.concat(data:info().class_names, " ") } }
+    """)
+    r = subprocess.run([rille, "--json", "run", "read.lua"], env=env, capture_output=True, text=True, timeout=120,
+                       cwd=root)
+    check("a script builds and reads shards", r.returncode == 0 and json.loads(r.stdout)["result"] ==
+          {"kept": 0, "images": 30, "shape": [10, 3, 16, 16], "labels": [10], "info": [24, 6, "cat dog été"]},
+          r.stdout + r.stderr)
+    refused("pets", "texts", "--to", "new4", has=["2 sources"])
+    refused("pets", "--to", "new4", "--field", "x", has=["no option 'field'"])
+    write("bad/a/1.jpg", "<html>")
+    refused("bad", "--to", "new4", has=["bad/a/1.jpg", "neither JPEG nor PNG"])
+    refused("bad/a", "--to", "new4", has=["class folders"])
 finally:
     shutil.rmtree(root, ignore_errors=True)
 finish()

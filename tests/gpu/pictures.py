@@ -22,6 +22,15 @@ def png(path):
     return width, height, zlib.decompress(parts[b"IDAT"])
 
 
+def png_bytes(rows):
+    """A PNG of rows of (red, green, blue)."""
+    def part(kind, body):
+        return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+    head = struct.pack(">IIBBBBB", len(rows[0]), len(rows), 8, 2, 0, 0, 0)
+    body = b"".join(b"\0" + bytes(value for pixel in row for value in pixel) for row in rows)
+    return b"\x89PNG\r\n\x1a\n" + part(b"IHDR", head) + part(b"IDAT", zlib.compress(body)) + part(b"IEND", b"")
+
+
 def ppm(path):
     """Width, height and the bytes of a binary PPM (P6) without comments."""
     kind, width, height, most, pixels = Path(path).read_bytes().split(maxsplit=4)

@@ -33,6 +33,7 @@ rows.needs = {
   ["rille.data.arrays"] = "read",
   ["rille.data.build"] = "read write",
   ["rille.data.bytes"] = "read",
+  ["rille.data.images"] = "read",
   ["rille.data.load_tensors"] = "read",
   ["rille.data.save_tensors"] = "write",
   ["rille.data.tokenizer"] = "read",

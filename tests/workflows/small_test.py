@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""The workflows that need no data, on small sizes: what each says about itself must be so. usage: small_test.py RILLE
-FOLDER NAME [DEVICE]   with DEVICE it has to say that it computed there"""
+"""The workflows on small sizes, with data that is made here: what each says about itself must be so. usage:
+small_test.py RILLE FOLDER NAME [DEVICE]   with DEVICE it has to say that it computed there"""
 import json, os, shutil, struct, subprocess, sys, tempfile
 from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "gpu"))
-from pictures import png
+from pictures import png, png_bytes
 
 rille, folder, name = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2]), sys.argv[3]
 device = sys.argv[4] if len(sys.argv) > 4 else None
@@ -95,6 +95,17 @@ elif name == "resnet50":
     result = run(*small, "--steps", "60")
     assert result["accuracy"] > 0.8, result
     assert safetensors(root + "/resnet50.safetensors")["fc.weight"]["shape"] == [4, 32]
+    # From a folder of PNG files: red ones with stripes, and blue ones. Then from shards of it.
+    for i in range(128):
+        folder = root + "/pictures/" + ("blue" if i % 2 else "red")
+        os.makedirs(folder, exist_ok=True)
+        rows = [[(40 + i, 60, 200) if i % 2 else (220, 90 if x % 5 < 2 else 10, i) for x in range(24)]
+                for _ in range(24 + i % 3)]
+        open(f"{folder}/{i}.png", "wb").write(png_bytes(rows))
+    subprocess.run([rille, "data", "build", root + "/pictures", "--to", root + "/shards"], check=True, env=env)
+    for folder in ("pictures", "shards"):
+        result = run(*small, "--data", f"{root}/{folder}", "--split", "0.25", "--steps", "60")
+        assert result["accuracy"] > 0.8, result
 elif name == "bert":
     # Each letter fifty times in a row, so that what is hidden follows from what is seen.
     open(root + "/text", "w").write("".join(chr(97 + i * i % 97 % 13) * 50 for i in range(1000)))

@@ -297,6 +297,7 @@ int open_tensor(lua_State* L) {
   add_data_natives(L);
   add_array_natives(L);
   add_data_build_natives(L);
+  add_image_set_natives(L);
   add_checkpoint_natives(L);
   add_owner_natives(L);
   add_state_natives(L);

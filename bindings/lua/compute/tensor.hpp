@@ -129,6 +129,7 @@ void add_compile_natives(lua_State* L);
 void add_data_natives(lua_State* L);
 void add_array_natives(lua_State* L);
 void add_data_build_natives(lua_State* L);
+void add_image_set_natives(lua_State* L);
 void add_checkpoint_natives(lua_State* L);
 
 int open_tensor(lua_State* L);  // pass to HostOptions::open

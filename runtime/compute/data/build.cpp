@@ -75,7 +75,7 @@ Result<> check_names(const Value& options, const Builder& builder) {
   return success();
 }
 
-Result<std::vector<std::string>> files_in(const Value& options, const BuildContext& context) {
+Result<std::vector<std::string>> sources_in(const Value& options) {
   const Value::Array* given = options["sources"].as_array();
   if (!given || given->empty()) return bad_build("no source is given", "name files or folders");
   std::vector<std::string> out;
@@ -85,10 +85,32 @@ Result<std::vector<std::string>> files_in(const Value& options, const BuildConte
     if (!fs::exists(*one.as_string(), failed))
       return make_error(ErrorKind::io, fmt::format("data build: there is no source '{}'", *one.as_string()),
                         "name a file or a folder that exists");
-    RILLE_TRY(const auto files, files_of(*one.as_string(), context.look));
+    out.push_back(*one.as_string());
+  }
+  return out;
+}
+
+Result<std::vector<std::string>> files_in(const std::vector<std::string>& sources, const BuildContext& context) {
+  std::vector<std::string> out;
+  for (const std::string& one : sources) {
+    RILLE_TRY(const auto files, files_of(one, context.look));
     out.insert(out.end(), files.begin(), files.end());
   }
   return out;
+}
+
+// Some file of the sources. It tells whether they are a folder that a builder lists itself, which may be too large to
+// be listed here.
+std::string some_file(const std::vector<std::string>& sources) {
+  std::error_code failed;
+  for (const std::string& source : sources) {
+    if (!fs::is_directory(source, failed)) return source;
+    for (fs::recursive_directory_iterator it(source, failed), end; !failed && it != end; it.increment(failed)) {
+      if (it->path().filename().native().front() == '.') it.disable_recursion_pending();
+      else if (it->is_regular_file(failed)) return it->path();
+    }
+  }
+  return {};
 }
 
 // Hashes a source in pieces, so that it can be interrupted.
@@ -139,6 +161,7 @@ const std::vector<Builder>& builders() {
        {"tokenizer", "pattern", "field", "shard_tokens", "validation", "separator"},
        build_text},
       {"csv", {"csv", "tsv"}, {"missing"}, build_table},
+      {"images", {"jpg", "jpeg", "png"}, {"size", "shard_bytes"}, build_images, true},
   };
   return all;
 }
@@ -150,11 +173,21 @@ Result<Dataset> build_dataset(const Value& options, const BuildContext& context)
   BuildTask task;
   task.to = options.text("to");
   if (task.to.empty()) return bad_build("no folder is given for the data set", "name it: `to`");
-  RILLE_TRY(const auto files, files_in(options, context));
-  RILLE_TRY(const Builder* builder, chosen(options, files));
+  RILLE_TRY(const auto sources, sources_in(options));
+  const Result<const Builder*> by_one = chosen(options, {some_file(sources)});
+  const bool lists_itself = by_one && (*by_one)->lists_sources;
+  std::vector<std::string> files;
+  if (!lists_itself) { RILLE_TRY(files, files_in(sources, context)); }
+  RILLE_TRY(const Builder* builder, lists_itself ? by_one : chosen(options, files));
   RILLE_CHECK(check_names(options, *builder));
   task.options = options;
   for (const char* name : {"sources", "to", "kind"}) task.options.as_object()->erase(name);
+  if (builder->lists_sources) {
+    for (const std::string& source : sources) task.sources.push_back({source, 0, ""});
+    return builder->build(task, context);
+  }
+  constexpr std::size_t bytes_of_source = 1024;  // its path, also as a value and in the text of progress.json
+  RILLE_TRY(const MemoryHeld held, context.hold(files.size() * bytes_of_source));
   std::int64_t bytes = 0;
   for (const std::string& file : files) {
     RILLE_TRY(BuildSource source, read_source(file, context));
@@ -180,14 +213,16 @@ static Result<> clean_folder(const std::string& to, bool complete) {
   return success();
 }
 
-Result<Begun> begin_dataset(const BuildTask& task, Dataset plan) {
+Result<Begun> begin_dataset(const BuildTask& task, Dataset plan, const BuildContext& context) {
   plan.sources = to_value(task.sources);
   Value::Array contents{plan.kind, plan.options};
   for (const BuildSource& s : task.sources) contents.push_back(Value::Array{s.size_bytes, s.xxh3});
   plan.identity = store::fingerprint(Value(std::move(contents)).to_json()).xxh3;
   for (const char* name : {dataset_name, progress_name}) {
-    RILLE_TRY(auto found, read_dataset(task.to, name));
+    std::vector<MemoryHeld> held;
+    RILLE_TRY(auto found, read_dataset(task.to, name, context.room(held)));
     if (!found) continue;
+    found->held = std::move(held);
     const bool complete = name == dataset_name;
     if (found->identity != plan.identity) {
       if (complete || !found->shards.empty()) return other_data(task.to, *found, plan);
@@ -209,13 +244,32 @@ Result<Begun> begin_dataset(const BuildTask& task, Dataset plan) {
                         "name a new folder");
   if (failed) return errno_error("cannot list", task.to, failed.value());
   RILLE_CHECK(clean_folder(task.to, false));
-  RILLE_CHECK(write_dataset(task.to, progress_name, plan));
+  RILLE_CHECK(write_dataset(task.to, progress_name, plan, context.disk));
   return Begun{false, std::move(plan)};
 }
 
-Result<> end_dataset(const BuildTask& task, const Dataset& made) {
-  RILLE_CHECK(write_dataset(task.to, dataset_name, made));
+Result<> note_progress(const BuildTask& task, const Dataset& so_far, const char* larger, const BuildContext& context) {
+  if (so_far.shards.size() > shards_max)
+    return bad_build(fmt::format("the data set has more than {} shards", shards_max),
+                     fmt::format("build it in another folder, with larger shards: {}", larger));
+  return write_dataset(task.to, progress_name, so_far, context.disk);
+}
+
+Result<> end_dataset(const BuildTask& task, const Dataset& made, const BuildContext& context) {
+  RILLE_CHECK(write_dataset(task.to, dataset_name, made, context.disk));
   return store::remove_tree(task.to + "/" + progress_name);
+}
+
+Error with_kept(Error error, const Dataset& set) {
+  if (error.kind == ErrorKind::io && error.hint.empty() && !set.shards.empty())
+    error.hint = fmt::format("{} finished shards are kept: the same command goes on after them", set.shards.size());
+  return error;
+}
+
+Error changed_source(const BuildTask& task, const std::string& path) {
+  (void)store::remove_tree(task.to + "/" + progress_name);  // the other error is the one to tell
+  return make_error(ErrorKind::integrity, fmt::format("'{}' was changed while it was read", path),
+                    fmt::format("remove '{}', and build the data set again when nothing writes its sources", task.to));
 }
 
 }  // namespace rille::data

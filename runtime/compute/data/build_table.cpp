@@ -25,7 +25,7 @@ namespace rille::data {
 
 namespace {
 
-constexpr std::size_t columns_max = 10'000, categories_max = 1'000'000;
+constexpr std::size_t categories_max = 1'000'000;
 constexpr const char* table_file = "columns.safetensors";
 
 Error bad_table(std::string message, std::string hint = {}) {
@@ -154,13 +154,13 @@ class Table {
     std::vector<std::string> fields;
     std::int64_t before = 0;
     for (const BuildSource& source : task_.sources) {
-      RILLE_TRY(CsvReader reader, CsvReader::open(source.path, lower_case(source.path).ends_with(".tsv") ? '\t' : ','));
+      const char separator = lower_case(source.path).ends_with(".tsv") ? '\t' : ',';
+      RILLE_TRY(CsvReader reader, CsvReader::open(source.path, separator, context_.memory));
       RILLE_TRY(bool more, reader.next(fields));
-      if (!more) continue;  // an empty file
-      RILLE_CHECK(take_header(fields, source.path));
+      if (more) RILLE_CHECK(take_header(fields, source.path));  // else the file is empty
       Pace pace(context_.look);
       std::int64_t shown = 0;
-      for (;;) {
+      while (more) {
         RILLE_TRY(more, reader.next(fields));
         if (!more) break;
         if (fields.size() != columns_.size())
@@ -173,6 +173,7 @@ class Table {
         shown = reader.read_bytes();
         context_.progress(before + shown, total_bytes_);
       }
+      if (reader.xxh3() != source.xxh3) return changed_source(task_, source.path);
       before += source.size_bytes;
     }
     return success();
@@ -180,8 +181,6 @@ class Table {
 
   Result<> take_header(const std::vector<std::string>& names, const std::string& path) {
     if (columns_.empty()) {
-      if (names.size() > columns_max)
-        return bad_table(fmt::format("'{}' has {} columns: at most {} are possible", path, names.size(), columns_max));
       std::set<std::string> seen;
       for (const std::string& name : names) {
         if (name.empty() || !is_utf8(name) || !seen.insert(name).second)
@@ -312,13 +311,13 @@ Result<Dataset> build_table(const BuildTask& task, const BuildContext& context) 
   plan.options.set("missing", given);
   Table table(task, context, missing);
   RILLE_CHECK(table.find_types());  // before the folder is made: most mistakes are found here
-  RILLE_TRY(Begun begun, begin_dataset(task, std::move(plan)));
+  RILLE_TRY(Begun begun, begin_dataset(task, std::move(plan), context));
   if (begun.complete) return std::move(begun.from);
   RILLE_TRY(const store::Fingerprint print, table.write());
   Dataset& set = begun.from;
   set.shards = {{table_file, "train", print, table.rows()}};
   set.facts.set("rows", table.rows()).set("columns", table.columns());
-  RILLE_CHECK(end_dataset(task, set));
+  RILLE_CHECK(end_dataset(task, set, context));
   return std::move(set);
 }
 

@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <filesystem>
 
@@ -78,12 +79,20 @@ struct EncodedPiece {
   MemoryHeld held;
 };
 
+// What the parsed JSON needs at most: its texts, and a value for each mark. A list of "0,0,0.." needs the most, while
+// it grows.
+std::size_t bytes_of_json(std::string_view text) {
+  constexpr std::size_t bytes_of_value = 3 * sizeof(Value);
+  const auto is_mark = [](char c) { return c == ',' || c == ':' || c == '[' || c == '{'; };
+  return 2 * text.size() + bytes_of_value * static_cast<std::size_t>(std::count_if(text.begin(), text.end(), is_mark));
+}
+
 // Encodes pieces. Each thread has its own tokenizer.
 class PieceEncoder {
  public:
   PieceEncoder(const BuildTask& task, const BuildContext& context, const TextOptions& options, Tokenizer first,
                std::int32_t separator, int threads)
-      : task_(task), memory_(context.memory), options_(options), separator_(separator) {
+      : task_(task), context_(context), options_(options), separator_(separator) {
     for (int i = 1; i < threads; ++i) tokenizers_.push_back(first.twin());
     tokenizers_.push_back(std::move(first));
   }
@@ -105,7 +114,7 @@ class PieceEncoder {
     }
     std::int64_t bytes = 0;
     for (const auto& ids : out.ids) bytes += static_cast<std::int64_t>(ids.capacity() * sizeof ids[0]);
-    RILLE_TRY(out.held, MemoryHeld::take(memory_, MemoryUse::Part::tensors, bytes));
+    RILLE_TRY(out.held, context_.hold(static_cast<std::size_t>(bytes)));
     piece.text = {};
     piece.held = {};
     return out;
@@ -142,12 +151,8 @@ class PieceEncoder {
       if (separator_ >= 0) ids.push_back(separator_);
     }
     std::vector<MemoryHeld> held;
-    const Room room = [&](std::int64_t bytes) -> Result<> {
-      RILLE_TRY(MemoryHeld one, MemoryHeld::take(memory_, MemoryUse::Part::tensors, bytes));
-      held.push_back(std::move(one));
-      return success();
-    };
-    RILLE_TRY(const auto more, tokenizer.encode(text, {.continued = continued, .asked = {{}, room, {}}}));
+    const Encoding how{.continued = continued, .asked = {{}, context_.room(held), {}}};
+    RILLE_TRY(const auto more, tokenizer.encode(text, how));
     ids.insert(ids.end(), more.begin(), more.end());
     return success();
   }
@@ -163,6 +168,7 @@ class PieceEncoder {
     if (number == 1 && line.starts_with("\xEF\xBB\xBF")) line.remove_prefix(3);
     if (line.find_first_not_of(" \t\r") == line.npos) return success();
     const std::string where = at_line(path_of(piece), number);
+    RILLE_TRY(const MemoryHeld held, context_.hold(bytes_of_json(line)));
     const Result<Value> document = plain_json(line);
     if (!document)
       return bad_text(fmt::format("{}: {}", where, document.error().message), "each line is one JSON object");
@@ -182,7 +188,7 @@ class PieceEncoder {
   }
 
   const BuildTask& task_;
-  const std::shared_ptr<MemoryUse> memory_;
+  const BuildContext& context_;
   const TextOptions& options_;
   const std::int32_t separator_;
   std::vector<Tokenizer> tokenizers_;
@@ -191,14 +197,15 @@ class PieceEncoder {
 // Writes the shards of both parts. The data set counts what is finished; progress.json is written after each shard.
 class TokenShards {
  public:
-  TokenShards(std::string folder, Dataset& set, int width, std::int64_t shard_tokens, const BuildContext& context)
-      : folder_(std::move(folder)), set_(set), width_(width), shard_tokens_(shard_tokens), context_(context) {}
+  TokenShards(const BuildTask& task, Dataset& set, int width, std::int64_t shard_tokens, const BuildContext& context)
+      : task_(task), set_(set), width_(width), shard_tokens_(shard_tokens), context_(context) {}
 
-  // Removes what an interrupted build left unfinished.
+  // Removes what an interrupted build left unfinished, and goes on with the number after the last one: a group of
+  // shards need not have one of each part.
   Result<> clean() {
     namespace fs = std::filesystem;
     for (const char* part : part_names) {
-      const std::string folder = folder_ + "/" + part;
+      const std::string folder = task_.to + "/" + part;
       std::error_code failed;
       for (const auto& entry : fs::directory_iterator(folder, failed)) {
         const std::string name = std::string(part) + "/" + entry.path().filename().string();
@@ -207,8 +214,12 @@ class TokenShards {
       }
       RILLE_CHECK(store::make_directories(folder));
     }
-    for (const Shard& s : set_.shards)
-      if (s.part == part_names[0]) ++number_;
+    for (const Shard& s : set_.shards) {
+      const std::string name = fs::path(s.path).stem();
+      std::int32_t number = 0;
+      std::from_chars(name.data(), name.data() + name.size(), number);
+      number_ = std::max(number_, std::int64_t{number} + 1);
+    }
     return success();
   }
 
@@ -231,7 +242,7 @@ class TokenShards {
       const std::string name = std::string(part_names[part]) + "_documents";
       set_.facts.set(name, set_.facts.integer(name) + std::exchange(documents_[part], 0));
     }
-    return write_dataset(folder_, progress_name, set_);
+    return note_progress(task_, set_, "shard_tokens", context_);
   }
 
  private:
@@ -248,7 +259,7 @@ class TokenShards {
       open.path = fmt::format("{}/{:06}.bin", part_names[part], number_);
       const std::string header = token_header(width_, 0);
       RILLE_CHECK(context_.writes(header.size()));
-      RILLE_TRY(auto file, store::FileWriter::create(folder_ + "/" + open.path));
+      RILLE_TRY(auto file, store::FileWriter::create(task_.to + "/" + open.path));
       open.file.emplace(std::move(file));
       RILLE_CHECK(open.file->write(header));
     }
@@ -266,21 +277,21 @@ class TokenShards {
     RILLE_CHECK(open.file->rewrite(0, token_header(width_, open.count)));
     RILLE_CHECK(open.file->commit());
     open.file.reset();
-    RILLE_TRY(const auto print, store::fingerprint_file(folder_ + "/" + open.path, true));
+    RILLE_TRY(const auto print, store::fingerprint_file(task_.to + "/" + open.path, true));
     set_.shards.push_back({open.path, part_names[part], print, open.count});
     const std::string name = std::string(part_names[part]) + "_tokens";
     set_.facts.set(name, set_.facts.integer(name) + std::exchange(open.count, 0));
     return success();
   }
 
-  const std::string folder_;
+  const BuildTask& task_;
   Dataset& set_;
   const int width_;
   const std::int64_t shard_tokens_;
   const BuildContext& context_;
   Open open_[parts];
   std::int64_t documents_[parts] = {};
-  int number_ = 0;
+  std::int64_t number_ = 0;  // of the shards that are open
   TextPlace next_;
   std::string bytes_;
 };
@@ -338,24 +349,14 @@ Result<> encode_all(const BuildTask& task, const BuildContext& context, TextCutt
   return shards.finish_shards();
 }
 
-Error with_kept(Error error, const Dataset& set) {
-  if (error.kind == ErrorKind::io && error.hint.empty() && !set.shards.empty())
-    error.hint = fmt::format("{} finished shards are kept: the same command goes on after them", set.shards.size());
-  return error;
-}
-
 }  // namespace
 
 Result<Dataset> build_text(const BuildTask& task, const BuildContext& context) {
   RILLE_TRY(const TextOptions options, text_options(task.options));
   RILLE_TRY(const std::string digest, digest_of(options.tokenizer));
   std::vector<MemoryHeld> held;
-  const Room room = [&](std::int64_t bytes) -> Result<> {
-    RILLE_TRY(MemoryHeld one, context.hold(static_cast<std::size_t>(bytes)));
-    held.push_back(std::move(one));
-    return success();
-  };
-  RILLE_TRY(auto tokenizer, Tokenizer::open(options.tokenizer, options.pattern, {context.look, room, {}}));
+  RILLE_TRY(auto tokenizer,
+            Tokenizer::open(options.tokenizer, options.pattern, {context.look, context.room(held), {}}));
   RILLE_TRY(const std::int32_t separator, separator_of(tokenizer, options.separator));
   const int width = tokenizer.size() <= 65536 ? 2 : 4;
   Dataset plan;
@@ -366,17 +367,17 @@ Result<Dataset> build_text(const BuildTask& task, const BuildContext& context) {
   plan.facts.set("dtype", width == 2 ? "u16" : "u32").set("vocabulary", tokenizer.size());
   for (const char* part : part_names)
     plan.facts.set(std::string(part) + "_tokens", 0).set(std::string(part) + "_documents", 0);
-  RILLE_TRY(Begun begun, begin_dataset(task, std::move(plan)));
+  RILLE_TRY(Begun begun, begin_dataset(task, std::move(plan), context));
   if (begun.complete) return std::move(begun.from);
   Dataset& set = begun.from;
-  TokenShards shards(task.to, set, width, options.shard_tokens, context);
+  TokenShards shards(task, set, width, options.shard_tokens, context);
   RILLE_CHECK(shards.clean());
   constexpr std::int64_t piece_least = 4096, piece_most = 1 << 20;
   const auto piece_bytes = static_cast<std::size_t>(std::clamp(options.shard_tokens, piece_least, piece_most));
   const bool lines_apart = tokenizer.lines_apart();
   RILLE_TRY(const auto threads, threads_within(context));
   PieceEncoder encoder(task, context, options, std::move(tokenizer), separator, threads.first);
-  TextCutter cutter(task.sources, piece_bytes, lines_apart, TextPlace::from_value(set.facts["next"]));
+  TextCutter cutter(task, context, piece_bytes, lines_apart, TextPlace::from_value(set.facts["next"]));
   if (auto done = encode_all(task, context, cutter, encoder, threads.first, shards); !done)
     return with_kept(std::move(done).error(), set);
   if (set.facts.integer("train_tokens") == 0)
@@ -384,7 +385,7 @@ Result<Dataset> build_text(const BuildTask& task, const BuildContext& context) {
         set.shards.empty() ? "the sources have no text" : "all documents are for validation, and none for training",
         "name more texts, or another share: validation");
   set.facts.as_object()->erase("next");
-  RILLE_CHECK(end_dataset(task, set));
+  RILLE_CHECK(end_dataset(task, set, context));
   return std::move(set);
 }
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cerrno>
+#include <utility>
 
 #include "runtime/compute/data/utf8.hpp"
 #include "runtime/core/base/text.hpp"
@@ -37,22 +38,49 @@ bool TextCutter::lines() const {
   return name.ends_with(".jsonl") || name.ends_with(".ndjson");
 }
 
-// Reads until text_ has so many bytes, or the file ends.
-Result<> TextCutter::fill(std::size_t bytes) {
-  if (!fd_.valid()) {
-    fd_ = store::Fd(::open(path().c_str(), O_RDONLY | O_CLOEXEC));
-    if (!fd_.valid()) return errno_error("cannot open", path(), errno);
-    if (at_.offset && ::lseek(fd_.get(), at_.offset, SEEK_SET) < 0) return errno_error("cannot read", path(), errno);
-    ended_ = false;
+// Opens the file at the place. What is before the place is read for the hash of the whole.
+Result<> TextCutter::open() {
+  fd_ = store::Fd(::open(path().c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd_.valid()) return errno_error("cannot open", path(), errno);
+  hasher_.emplace();
+  ended_ = false;
+  for (std::int64_t left = at_.offset; left > 0;) {
+    context_.looks();
+    RILLE_TRY(const std::size_t got, read_more(std::min(static_cast<std::size_t>(left), piece_bytes_)));
+    if (got == 0) return changed_source(task_, path());
+    left -= static_cast<std::int64_t>(got);
+    text_.clear();
   }
-  while (!ended_ && text_.size() < bytes) {
+  return success();
+}
+
+// Returns the number of bytes that were read; 0: the file has ended.
+Result<std::size_t> TextCutter::read_more(std::size_t bytes_max) {
+  for (;;) {
     const std::size_t had = text_.size();
-    text_.resize(bytes);
-    const ssize_t got = ::read(fd_.get(), text_.data() + had, bytes - had);
+    text_.resize(had + bytes_max);
+    const ssize_t got = ::read(fd_.get(), text_.data() + had, bytes_max);
     const int failed = errno;
     text_.resize(had + static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
     if (got < 0 && failed == EINTR) continue;
     if (got < 0) return errno_error("cannot read", path(), failed);
+    hasher_->update(std::string_view(text_).substr(had));
+    return static_cast<std::size_t>(got);
+  }
+}
+
+// Reads until rest() has so many bytes, or the file ends. Reads up to twice as many, so that few bytes are moved.
+Result<> TextCutter::fill(std::size_t bytes) {
+  const std::size_t wanted = bytes + std::min(bytes, part_bytes_max);
+  if (wanted > text_.capacity()) {
+    RILLE_TRY(MemoryHeld more, context_.hold(text_.capacity() + wanted));  // both while it grows
+    held_ = std::move(more);
+  }
+  if (!fd_.valid()) RILLE_CHECK(open());
+  if (ended_ || rest().size() >= bytes) return success();
+  text_.erase(0, std::exchange(taken_, 0));
+  while (!ended_ && text_.size() < wanted) {
+    RILLE_TRY(const std::size_t got, read_more(wanted - text_.size()));
     ended_ = got == 0;
   }
   return success();
@@ -61,8 +89,9 @@ Result<> TextCutter::fill(std::size_t bytes) {
 Result<std::size_t> TextCutter::end_of_lines() {
   for (std::size_t from = piece_bytes_ - 1, want = 2 * piece_bytes_;; want *= 2) {
     RILLE_CHECK(fill(want));
-    const std::size_t found = text_.find('\n', from), end = std::min(found, text_.size());
-    const std::string_view before = std::string_view(text_).substr(0, end);
+    const std::string_view text = rest();
+    const std::size_t found = text.find('\n', from), end = std::min(found, text.size());
+    const std::string_view before = text.substr(0, end);
     const std::size_t begin = before.rfind('\n') + 1;  // npos + 1 is 0
     if (end - begin > line_bytes_max)
       return make_error(
@@ -70,37 +99,37 @@ Result<std::size_t> TextCutter::end_of_lines() {
           fmt::format("{} has more than {} MiB",
                       at_line(path(), at_.line + std::count(before.begin(), before.end(), '\n')), line_bytes_max >> 20),
           "a JSONL file has one document in each line; split this document");
-    if (found != text_.npos) return found + 1;
-    if (ended_) return text_.size();
-    from = text_.size();
+    if (found != text.npos) return found + 1;
+    if (ended_) return text.size();
+    from = text.size();
   }
 }
 
 Result<std::size_t> TextCutter::end_of_part() {
   RILLE_CHECK(fill(part_bytes_max + 1));
-  if (!lines_apart_ && text_.size() <= part_bytes_max) return text_.size();
-  const std::size_t last = std::min(text_.size(), part_bytes_max);
+  const std::string_view text = rest();
+  if (!lines_apart_ && text.size() <= part_bytes_max) return text.size();
+  const std::size_t last = std::min(text.size(), part_bytes_max);
   if (lines_apart_)
     for (std::size_t at = piece_bytes_; at <= last; ++at)
-      if (is_line_cut(text_, at)) return at;
-  if (text_.size() <= part_bytes_max) return text_.size();
+      if (is_line_cut(text, at)) return at;
+  if (text.size() <= part_bytes_max) return text.size();
   for (std::size_t at = last; at > last / 2; --at)
-    if (is_line_cut(text_, at)) return at;
+    if (is_line_cut(text, at)) return at;
   std::size_t end = last;  // no line ends here: cut between two characters
-  while (end > last - 4 && (static_cast<unsigned char>(text_[end]) & 0xC0) == 0x80) --end;
+  while (end > last - 4 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
   return end;
 }
 
 Result<std::optional<TextPiece>> TextCutter::next() {
-  for (; at_.file < files_.size(); ++at_.file, at_.offset = 0, at_.line = 1, fd_ = store::Fd()) {
+  for (; at_.file < task_.sources.size(); ++at_.file, at_.offset = 0, at_.line = 1, fd_ = store::Fd()) {
     RILLE_TRY(const std::size_t end, end_of_piece());
     if (end == 0) {
-      if (at_.offset == files_[at_.file].size_bytes) continue;
-      return make_error(ErrorKind::integrity, fmt::format("'{}' was changed while it was read", path()),
-                        "build the data set again when nothing writes its sources");
+      if (at_.offset == file().size_bytes && hasher_->finish().xxh3 == file().xxh3) continue;
+      return changed_source(task_, path());
     }
-    TextPiece piece{text_.substr(0, end), at_, at_, lines(), {}};
-    text_.erase(0, end);
+    TextPiece piece{std::string(rest().substr(0, end)), at_, at_, lines(), {}};
+    taken_ += end;
     piece.next.offset += static_cast<std::int64_t>(end);
     piece.next.line += std::count(piece.text.begin(), piece.text.end(), '\n');
     at_ = piece.next;

@@ -36,27 +36,36 @@ class TextCutter {
 
   // piece_bytes: a piece ends at the first line end after so many. lines_apart: as Tokenizer::lines_apart; else parts
   // of a text are as long as possible.
-  TextCutter(const std::vector<BuildSource>& files, std::size_t piece_bytes, bool lines_apart, TextPlace from)
-      : files_(files), piece_bytes_(piece_bytes), lines_apart_(lines_apart), at_(from) {}
+  TextCutter(const BuildTask& task, const BuildContext& context, std::size_t piece_bytes, bool lines_apart,
+             TextPlace from)
+      : task_(task), context_(context), piece_bytes_(piece_bytes), lines_apart_(lines_apart), at_(from) {}
 
-  // nullopt: there is no more. integrity: a file has another size than when it was hashed. invalid: a line is too long.
+  // nullopt: there is no more. integrity: a file has other bytes than when it was hashed. invalid: a line is too long.
   Result<std::optional<TextPiece>> next();
 
  private:
+  Result<> open();
+  Result<std::size_t> read_more(std::size_t bytes_max);
   Result<> fill(std::size_t bytes);
   Result<std::size_t> end_of_lines();
   Result<std::size_t> end_of_part();
   Result<std::size_t> end_of_piece() { return lines() ? end_of_lines() : end_of_part(); }
   bool lines() const;
-  const std::string& path() const { return files_[at_.file].path; }
+  const BuildSource& file() const { return task_.sources[at_.file]; }
+  const std::string& path() const { return file().path; }
+  std::string_view rest() const { return std::string_view(text_).substr(taken_); }
 
-  const std::vector<BuildSource>& files_;
+  const BuildTask& task_;
+  const BuildContext& context_;
   std::size_t piece_bytes_;
   bool lines_apart_;
-  TextPlace at_;        // of the first byte of text_
-  store::Fd fd_;        // at the end of text_; not valid: the file is not open
-  bool ended_ = false;  // nothing is left behind text_
+  TextPlace at_;                         // of the first byte of rest()
+  store::Fd fd_;                         // at the end of text_; not valid: the file is not open
+  std::optional<store::Hasher> hasher_;  // of what was read of the file
+  bool ended_ = false;                   // nothing is left behind text_
   std::string text_;
+  std::size_t taken_ = 0;  // bytes at the beginning of text_ that pieces have
+  MemoryHeld held_;        // counts text_
 };
 
 }  // namespace rille::data

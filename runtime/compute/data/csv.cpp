@@ -11,17 +11,37 @@
 
 namespace rille::data {
 
-Result<CsvReader> CsvReader::open(const std::string& path, char separator) {
+namespace {
+constexpr std::size_t buffer_bytes = 1 << 20, record_bytes_least = 64 << 10;
+}
+
+Result<CsvReader> CsvReader::open(const std::string& path, char separator, std::shared_ptr<MemoryUse> memory) {
   store::Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd.valid()) return errno_error("cannot open", path, errno);
-  CsvReader reader(path, separator, std::move(fd));
+  CsvReader reader(path, separator, std::move(fd), std::move(memory));
+  RILLE_CHECK(reader.hold(record_bytes_least));
   RILLE_CHECK(reader.peek());
   if (reader.buffer_.starts_with("\xEF\xBB\xBF")) reader.taken_ = 3;
   return reader;
 }
 
+// Counts the buffer, what the fields keep, and a record: a field that grows is there twice, with room for as much.
+Result<> CsvReader::hold(std::size_t record_bytes) {
+  const std::size_t bytes = 3 * buffer_bytes + fields_max * sizeof(std::string) + 3 * record_bytes;
+  RILLE_TRY(MemoryHeld more, MemoryHeld::take(memory_, MemoryUse::Part::tensors, static_cast<std::int64_t>(bytes)));
+  held_ = std::move(more);
+  held_bytes_ = record_bytes;
+  return success();
+}
+
+Result<> CsvReader::record_grows() {
+  if (record_bytes_ <= record_bytes_max) return hold(std::min(2 * held_bytes_, record_bytes_max));
+  return make_error(ErrorKind::invalid,
+                    fmt::format("the record at {} has more than {} MiB", at_line(path_, line_), record_bytes_max >> 20),
+                    "is a quote missing? Rows of a table are not that long");
+}
+
 Result<int> CsvReader::peek() {
-  constexpr std::size_t buffer_bytes = 1 << 20;
   while (taken_ == buffer_.size()) {
     buffer_.resize(buffer_bytes);
     taken_ = 0;
@@ -31,6 +51,7 @@ Result<int> CsvReader::peek() {
     if (got < 0 && failed == EINTR) continue;
     if (got < 0) return errno_error("cannot read", path_, failed);
     if (got == 0) return -1;
+    hasher_.update(buffer_);
     read_ += got;
   }
   return static_cast<unsigned char>(buffer_[taken_]);
@@ -41,11 +62,7 @@ Result<int> CsvReader::get() {
   if (c < 0) return c;
   ++taken_;
   if (c == '\n') ++next_line_;
-  if (++record_bytes_ > record_bytes_max)
-    return make_error(
-        ErrorKind::invalid,
-        fmt::format("the record at {} has more than {} MiB", at_line(path_, line_), record_bytes_max >> 20),
-        "is a quote missing? Rows of a table are not that long");
+  if (++record_bytes_ > held_bytes_) RILLE_CHECK(record_grows());
   return c;
 }
 
@@ -91,17 +108,26 @@ Result<bool> CsvReader::field(std::string& field) {
 }
 
 Result<bool> CsvReader::next(std::vector<std::string>& fields) {
+  kept_bytes_ += record_bytes_;
   for (;;) {
     RILLE_TRY(const int c, peek());
     if (c < 0) return false;
-    if (c != '\n' && c != '\r') break;
     record_bytes_ = 0;
+    if (c != '\n' && c != '\r') break;
     RILLE_CHECK(get());
   }
+  if (kept_bytes_ > buffer_bytes) {  // else each column would keep the room of its longest field
+    fields = {};
+    kept_bytes_ = 0;
+    RILLE_CHECK(hold(record_bytes_least));
+  }
   line_ = next_line_;
-  record_bytes_ = 0;
   std::size_t count = 0;
   for (bool more = true; more; ++count) {
+    if (count == fields_max)
+      return make_error(ErrorKind::invalid,
+                        fmt::format("{} has more than {} fields", at_line(path_, line_), fields_max),
+                        "a table may have so many columns; is another character its separator?");
     if (count == fields.size()) fields.emplace_back();
     RILLE_TRY(more, field(fields[count]));
   }

@@ -13,6 +13,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int dataset_format = 1;
+constexpr std::int64_t description_bytes_max = 64 << 20;
 
 Error damaged(const std::string& path, const std::string& what) {
   return make_error(ErrorKind::integrity, fmt::format("'{}' is damaged: {}", path, what),
@@ -55,7 +56,8 @@ Value Dataset::to_value() const {
 }
 
 Result<std::optional<Dataset>> read_dataset(const std::string& folder, const char* name, const Room& room) {
-  constexpr std::int64_t bytes_max = 64 << 20, bytes_of_byte = 24;  // parsed JSON takes many times its text
+  constexpr std::int64_t bytes_max = description_bytes_max,
+                         bytes_of_byte = 24;  // parsed JSON takes many times its text
   const std::string path = folder + "/" + name;
   std::error_code failed;
   const auto size = fs::file_size(path, failed);
@@ -71,7 +73,7 @@ Result<std::optional<Dataset>> read_dataset(const std::string& folder, const cha
         ErrorKind::state,
         fmt::format("'{}' has the format {}; this Rille knows {}", path, all->integer("format"), dataset_format),
         "read it with the Rille that wrote it, or build the data set again");
-  Dataset out{all->text("kind"), all->text("identity"), (*all)["options"], (*all)["sources"], {}, {}, 0};
+  Dataset out{all->text("kind"), all->text("identity"), (*all)["options"], (*all)["sources"], {}, {}, 0, {}};
   if (!(*all)["shards"].as_array()) return damaged(path, "it has no list of shards");
   for (const Value& v : *(*all)["shards"].as_array()) {
     RILLE_TRY(Shard shard, shard_of(v, path));
@@ -83,8 +85,15 @@ Result<std::optional<Dataset>> read_dataset(const std::string& folder, const cha
   return std::optional<Dataset>(std::move(out));
 }
 
-Result<> write_dataset(const std::string& folder, const char* name, const Dataset& dataset) {
-  return store::write_file_atomic(folder + "/" + name, dataset.to_value().to_json_pretty() + "\n");
+Result<> write_dataset(const std::string& folder, const char* name, const Dataset& dataset, const Room& disk) {
+  const std::string text = dataset.to_value().to_json_pretty() + "\n";
+  if (static_cast<std::int64_t>(text.size()) > description_bytes_max)
+    return make_error(ErrorKind::invalid,
+                      fmt::format("the description of the data set in '{}' would have {} bytes, the limit is {}",
+                                  folder, text.size(), description_bytes_max),
+                      "make a data set of fewer sources, shards, classes or categories");
+  if (disk) RILLE_CHECK(disk(static_cast<std::int64_t>(text.size())));
+  return store::write_file_atomic(folder + "/" + name, text);
 }
 
 Result<> check_shards(const std::string& folder, const Dataset& dataset) {
@@ -110,7 +119,8 @@ Result<std::optional<Dataset>> open_dataset(const std::string& folder, const std
   if (found->kind != kind)
     return make_error(ErrorKind::state,
                       fmt::format("'{}' is a data set of kind '{}', not '{}'", folder, found->kind, kind),
-                      "rille.data.tokens reads data sets of text, rille.data.arrays those of tables");
+                      "rille.data.tokens reads data sets of text, rille.data.arrays those of tables, "
+                      "rille.data.images those of images");
   RILLE_CHECK(check_shards(folder, *found));
   return found;
 }

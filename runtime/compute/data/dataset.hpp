@@ -31,8 +31,9 @@ struct Dataset {
   Value options;
   Value sources;  // [{ path, size_bytes, xxh3 }]
   std::vector<Shard> shards;
-  Value facts;   // what else the kind has to say: tokens, vocabulary, columns ..
-  int kept = 0;  // shards that were there before this build; not in the file
+  Value facts;                     // what else the kind has to say: tokens, vocabulary, columns ..
+  int kept = 0;                    // shards that were there before this build; not in the file
+  std::vector<MemoryHeld> held{};  // counts its memory; not in the file
 
   Value to_value() const;
 };
@@ -43,7 +44,8 @@ inline constexpr const char* progress_name = "progress.json";
 // Reads `name` in the folder. nullopt: there is no such file. `room` is asked for the parsed file's memory.
 Result<std::optional<Dataset>> read_dataset(const std::string& folder, const char* name = dataset_name,
                                             const Room& room = {});
-Result<> write_dataset(const std::string& folder, const char* name, const Dataset& dataset);
+// `disk` is asked for the size of the file before it is written. invalid: it would be too large to be read.
+Result<> write_dataset(const std::string& folder, const char* name, const Dataset& dataset, const Room& disk = {});
 
 // integrity: a shard is missing or has another size.
 Result<> check_shards(const std::string& folder, const Dataset& dataset);

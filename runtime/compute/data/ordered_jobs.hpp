@@ -1,5 +1,5 @@
 // OrderedJobs: threads that work on jobs, whose results are taken in the order in which the jobs were given. Given and
-// taken by one thread. Private to runtime/compute/data.
+// taken by one thread, which works on them itself if no other thread could be started. Private to runtime/compute/data.
 #pragma once
 
 #include <atomic>
@@ -12,6 +12,7 @@
 #include <mutex>
 #include <new>
 #include <optional>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -28,7 +29,10 @@ class OrderedJobs {
   using Work = std::function<Result<Out>(int thread, In& job, const std::atomic<bool>& ended)>;
 
   OrderedJobs(int threads, Work work) : work_(std::move(work)) {
-    for (int i = 0; i < threads; ++i) threads_.emplace_back([this, i] { run(i); });
+    try {
+      for (int i = 0; i < threads; ++i) threads_.emplace_back([this, i] { run(i); });
+    } catch (const std::system_error&) {  // a limit of threads or memory: those that exist do the work
+    }
   }
   // Waits for the jobs that run, and drops the others.
   ~OrderedJobs() {
@@ -55,6 +59,12 @@ class OrderedJobs {
   Result<Out> take(const Look& look) {
     constexpr std::chrono::milliseconds between_looks(50);
     const std::shared_ptr<Job> first = jobs_.front();
+    if (threads_.empty()) {
+      if (look) look();
+      jobs_.pop_front();
+      queue_.pop_front();
+      return work(0, first->in);
+    }
     for (;;) {
       if (look) look();
       std::unique_lock lock(mutex_);
