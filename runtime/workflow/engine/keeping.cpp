@@ -82,7 +82,7 @@ Async<std::string> Calls::keep_in_store(std::shared_ptr<Keeper> keeper, std::sha
   transfer::StoredCheckpoint made;
   made.step = published.integer("step");
   made.generation = keeper->generation;
-  made.directory = published.text("directory");
+  made.directory = std::filesystem::path(published.text("directory")).lexically_normal().string();
   RILLE_CO_TRY(made.files, co_await transfer::files_there(agent, made.directory, token));
   transfer::StoreRetention rule;
   rule.newest = static_cast<int>(std::clamp<std::int64_t>(published.integer("keep", rule.newest), 1, 1000));

@@ -81,7 +81,11 @@ Async<StoredCheckpoint> StoredCheckpoints::add(StoredCheckpoint made, StoreReten
   made.epoch = epoch_;
   RILLE_CO_CHECK(may_follow(before, made.generation));
   made.folder = stored_folder(made, mark_of(made, writer_));
-  for (const StoredFile& file : made.files) {  // the manifest is the last one
+  Latest alone;
+  alone.writer = writer_;
+  alone.checkpoints = {made};
+  RILLE_CO_CHECK(text_of_latest(alone, address(latest_name)));  // before its files are sent in vain
+  for (const StoredFile& file : made.files) {                   // the manifest is the last one
     std::string to = key(made, file);
     RILLE_CO_CHECK(co_await send(file, std::move(to), token));
   }
@@ -111,7 +115,7 @@ Async<Latest> StoredCheckpoints::publish(StoredCheckpoint made, StoreRetention r
     now.writer = writer_;
     now.base = *base_;
     objects::Body body;
-    body.text = now.to_json();
+    RILLE_CO_TRY(body.text, text_of_latest(now, address(latest_name)));
     Result<std::string> put = co_await store_->put(prefix_ + latest_name, std::move(body), request, token);
     if (put) {
       now.version = std::move(*put);
