@@ -65,6 +65,7 @@ class StoredCheckpoints {
   Result<> may_follow(const Latest& before, std::int64_t generation) const;
   Async<Latest> publish(StoredCheckpoint made, StoreRetention rule, CancelToken token);
   Async<> sweep(Latest now, StoreRetention rule, CancelToken token);
+  Async<> remove_folder(std::string folder, CancelToken token);
   Async<> take_all(StoredCheckpoint from, Take take, CancelToken token);
 
   std::unique_ptr<objects::ObjectStore> store_;

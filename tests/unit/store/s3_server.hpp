@@ -15,6 +15,8 @@ class S3Server {
 
   std::map<std::string, std::string> objects;  // by key. Change it in `fault`, or while nothing is asked
   std::function<Fault(const Asked&)> fault;
+  std::size_t page_max = 1000;
+  std::vector<std::string> intruders;  // keys and, ending in "/", prefixes that each list has besides
   ScriptedServer server{[this](const ScriptedServer::Request& r, ScriptedServer::Wire& w) { serve(r, w); }};
 
   S3Server() {
@@ -110,10 +112,16 @@ class S3Server {
   }
 
   std::string list(const Asked& asked) const {
-    const std::string delimiter = field(asked.query, "delimiter");
-    std::string rows, last;
+    const std::string delimiter = field(asked.query, "delimiter"), after = field(asked.query, "continuation-token");
+    std::string rows, last, end;
+    for (const std::string& key : intruders)
+      rows += key.ends_with('/') ? "<CommonPrefixes><Prefix>" + key + "</Prefix></CommonPrefixes>"
+                                 : "<Contents><Key>" + key + "</Key><Size>1</Size></Contents>";
+    std::size_t keys = 0;
     for (const auto& [key, bytes] : objects) {
-      if (key.compare(0, asked.key.size(), asked.key) != 0) continue;
+      if (key.compare(0, asked.key.size(), asked.key) != 0 || key <= after) continue;
+      if (delimiter.empty() && ++keys > page_max) break;
+      end = key;
       const std::size_t cut = delimiter.empty() ? std::string::npos : key.find(delimiter, asked.key.size());
       if (cut == std::string::npos) {
         rows += "<Contents><Key>" + key + "</Key><Size>" + std::to_string(bytes.size()) + "</Size></Contents>";
@@ -122,7 +130,9 @@ class S3Server {
         rows += "<CommonPrefixes><Prefix>" + last + "</Prefix></CommonPrefixes>";
       }
     }
-    return "<ListBucketResult><IsTruncated>false</IsTruncated>" + rows + "</ListBucketResult>";
+    const bool more = keys > page_max;
+    return "<ListBucketResult><IsTruncated>" + std::string(more ? "true" : "false") + "</IsTruncated>" +
+           (more ? "<NextContinuationToken>" + end + "</NextContinuationToken>" : "") + rows + "</ListBucketResult>";
   }
 
   std::map<std::string, std::map<int, std::string>> parts_;

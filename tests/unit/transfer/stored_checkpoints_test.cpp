@@ -304,3 +304,38 @@ TEST_CASE_METHOD(Bucket, "a list of checkpoints that grows too large names fewer
   one.writer = std::string(5000, 'w');
   CHECK(text_of_latest(one, "x").error().kind == ErrorKind::invalid);
 }
+
+TEST_CASE_METHOD(Bucket, "a folder that is left over is removed page by page") {
+  const std::string left = "run/train/step-00000001-g0-e1-00000000/";
+  for (int i = 0; i < 25; ++i) s3.objects[left + "file-" + std::to_string(100 + i)] = "x";
+  s3.page_max = 10;
+  std::vector<std::string> asked;  // of the folder
+  s3.fault = [&](const S3Server::Asked& a) {
+    if (a.key.starts_with(left)) asked.push_back(a.method);
+    return Fault::none;
+  };
+  const auto a = writer("a");
+  REQUIRE(add(*a, 10).ok());
+  CHECK(s3.objects.lower_bound(left)->first.find(left) == std::string::npos);
+  REQUIRE(asked.size() == 3 + 25);
+  for (std::size_t at = 0; at < asked.size(); ++at) CHECK(asked[at] == (at % 11 == 0 ? "GET" : "DELETE"));
+}
+
+TEST_CASE_METHOD(Bucket, "a store that lists other keys than were asked for does not get them removed") {
+  const std::string left = "run/train/step-00000001-g0-e1-00000000/";
+  const std::string theirs = "run/other/step-00000001-g0-e1-00000000/";
+  for (const std::string& intruder : {theirs + "model", theirs}) {
+    INFO(intruder);
+    s3.objects = {{left + "model", "x"}, {theirs + "model", "theirs"}};
+    std::size_t removed_elsewhere = 0;
+    s3.fault = [&](const S3Server::Asked& a) {
+      removed_elsewhere += a.method == "DELETE" && !a.key.starts_with("run/train/");
+      return Fault::none;
+    };
+    s3.intruders = {intruder};
+    const auto a = writer("a");
+    REQUIRE(add(*a, 10).ok());  // the checkpoint is published; what is left over stays
+    CHECK(removed_elsewhere == 0);
+    CHECK(steps() == std::vector<std::int64_t>{10});
+  }
+}
