@@ -83,6 +83,11 @@ Async<> push_file(StoredCheckpoints& stored, std::shared_ptr<agent::AgentClient>
     return push_part(pushing, std::move(upload), number, from, bytes, std::move(t));
   };
   const objects::PutRequest request;
+  if (file.size_bytes == 0) {  // an upload needs a part, and a part needs bytes
+    objects::Body nothing;
+    RILLE_CO_CHECK(co_await stored.store().put(key, std::move(nothing), request, token));
+    co_return success();
+  }
   RILLE_CO_CHECK(co_await send_in_parts(stored.store(), stored.loop(), key, file.size_bytes, request, put, token));
   // The machine's word is not enough: a signed address takes as many bytes as are sent.
   RILLE_CO_TRY(const objects::ObjectInfo made, co_await stored.store().head(std::move(key), std::move(token)));

@@ -532,6 +532,20 @@ TEST_CASE("a machine sends its checkpoints to a store at signed addresses, and t
   CHECK(std::filesystem::file_size(there + "manifest.json") == 2);
 }
 
+TEST_CASE("a checkpoint with an empty file is kept in a store") {
+  S3Server s3;
+  Runner r, next;
+  make_checkpoint(r);
+  std::ofstream(r.dir.path + "/made/empty.txt");
+  REQUIRE(r.run(publishing(r, s3, true)).value() == Value(7));
+  CHECK(r.count("checkpoint_kept") == 1);
+  CHECK(r.count("warning") == 0);
+  make_checkpoint(next);
+  REQUIRE(next.run(publishing(next, s3, false)).value() == Value(7));
+  CHECK(next.count("checkpoint_restored") == 1);
+  CHECK(std::filesystem::file_size(next.instance() + "/work/checkpoints/step-00000007/empty.txt") == 0);
+}
+
 TEST_CASE("a checkpoint that cannot be sent to the store is a warning, and latest.json is as before") {
   S3Server s3;
   Runner r;

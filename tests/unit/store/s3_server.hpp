@@ -102,6 +102,7 @@ class S3Server {
         (!match.empty() && (found == objects.end() || etag(found->second) != match)))
       return answer(w, 412, "<Error><Code>PreconditionFailed</Code></Error>");
     std::string body = r.body;
+    if (!upload.empty() && parts_[upload].empty()) return answer(w, 400, "<Error><Code>MalformedXML</Code></Error>");
     if (!upload.empty()) {
       body.clear();
       for (const auto& [n, bytes] : parts_[upload]) body += bytes;
