@@ -23,6 +23,14 @@ bool is_web(const std::string& from) { return from.starts_with("http://") || fro
 
 std::string last_name_of(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
+// Without the query and fragment, which may hold a signature.
+std::string plain_address(const std::string& from) {
+  return is_web(from) ? from.substr(0, from.find_first_of("?#")) : from;
+}
+
+// For messages.
+std::string shown_source(const std::string& from) { return is_web(from) ? net::redact_url(from) : from; }
+
 bool on_loopback(const std::string& web_address) {
   const Result<net::Server> server = net::server_of(web_address);
   return server && net::is_loopback_host(server->host);
@@ -44,13 +52,13 @@ Result<std::string> place_of(const std::string& from, const std::string& local, 
   name = last_name_of(name);
   if (!name.empty()) return to + name;
   return make_error(ErrorKind::invalid,
-                    fmt::format("'{}' has no file name, so the file to be made in '{}' has none", from, to),
+                    fmt::format("'{}' has no file name, so the file to be made in '{}' has none", shown_source(from), to),
                     fmt::format("add a name: box:stage(address, \"{}NAME\")", to));
 }
 
 // Whether the options fit what the source is.
 Result<> check_kind(const Staging& s, bool folder) {
-  const std::string from = s.web() ? net::redact_url(s.from) : s.from;
+  const std::string from = shown_source(s.from);
   if (folder && s.choices.unpack)
     return not_for("unpack = true", from, "a folder", "unpack is for one archive: leave it out, or name the archive");
   if (folder && !s.choices.sha256.empty() && s.tree.empty())
@@ -150,8 +158,7 @@ Async<> Calls::plan_local(StagingPtr s, CancelToken token) {
   std::error_code failed;
   RILLE_CO_CHECK(check_kind(*s, std::filesystem::is_directory(s->tree, failed)));
   if (s->choices.unpack) {
-    const std::string plain = is_web(s->from) ? s->from.substr(0, s->from.find_first_of("?#")) : s->from;
-    RILLE_CO_TRY(s->target, archive_of(*s, last_name_of(plain)));
+    RILLE_CO_TRY(s->target, archive_of(*s, last_name_of(plain_address(s->from))));
   } else {
     RILLE_CO_TRY(s->target, place_of(s->from, s->tree, s->to));
   }
@@ -167,7 +174,7 @@ Result<> Calls::plan_web(Staging& s) {
     RILLE_TRY(s.target, place_of(s.from, "", s.to));
     return success();
   }
-  RILLE_TRY(s.target, archive_of(s, last_name_of(s.from.substr(0, s.from.find_first_of("?#")))));
+  RILLE_TRY(s.target, archive_of(s, last_name_of(plain_address(s.from))));
   return success();
 }
 
@@ -219,7 +226,7 @@ Async<std::string> Calls::local_copy(std::string from, std::string sha256, Cance
   bool web = is_web(from) || from.starts_with("file://");
   if (std::size_t scheme = from.find("://"); !web && scheme != std::string::npos && scheme < 8)
     co_return make_error(ErrorKind::invalid,
-                         fmt::format("cannot stage '{}': {}:// is not supported", from, from.substr(0, scheme)),
+                         fmt::format("cannot stage '{}': {}:// is not supported", net::redact_url(from), from.substr(0, scheme)),
                          "use an address in a store (s3://, oss://, cos://, obs://, gs://, az://), http(s)://, "
                          "file://, or a path");
   if (!web && sha256.empty()) {
@@ -239,7 +246,7 @@ Async<std::string> Calls::local_copy(std::string from, std::string sha256, Cance
   stage.retry.attempts = 2;
   stage.retry.cap_ms = 2'000;
   stage.cache_directory = std::filesystem::path(run_.home()).parent_path().parent_path() / "cache";
-  agent::TransferProgress shown = transfer_progress("fetch " + last_name_of(from));
+  agent::TransferProgress shown = transfer_progress("fetch " + last_name_of(plain_address(from)));
   stage.progress = [shown](const transfer::Progress& p) { shown(p.done_bytes, p.total_bytes); };
   std::string destination = run_.home() + "/staged/" + derive_hex({from, sha256}, 16);
   co_return co_await fetch_once(std::move(from), std::move(destination), std::move(stage), std::move(token));
