@@ -144,7 +144,9 @@ Async<> Calls::restore(std::shared_ptr<Keeper> keeper, std::shared_ptr<agent::Ag
         Value().set("what", "a kept checkpoint is not there any more: the call begins anew").set("message", here));
     co_return success();
   }
+  const auto life = run_.life_.watch();
   Result<agent::Transfer> moved = co_await agent->put(here, there, nullptr, token);
+  if (life.ended()) co_return success();
   if (!moved) co_return moved.error();
   keeper->kept_step = step;
   if (keeper->latest.is_null())
@@ -166,7 +168,9 @@ Async<> Calls::restore_from_store(std::shared_ptr<Keeper> keeper, std::shared_pt
         return transfer::pull_file(*stored, agent, std::move(path), std::move(file), std::move(key), std::move(version),
                                    std::move(t));
       };
+  const auto life = run_.life_.watch();
   RILLE_CO_TRY(const auto found, co_await stored->newest(std::move(latest), take, token));
+  if (life.ended()) co_return success();
   keeper->restored = keeper->generation;
   if (!found) co_return success();
   for (const Error& fault : found->skipped)
@@ -190,12 +194,13 @@ Async<Value> Calls::get_stored(std::string address, std::string to, CancelToken 
   RILLE_CO_TRY(auto store, transfer::open_users_store(url, run_.loop(), run_.limits_.may_connect));
   const auto stored =
       std::make_shared<transfer::StoredCheckpoints>(std::move(store), run_.loop(), std::move(prefix), "", 0);
+  const Room room = disk_room();
   RILLE_CO_TRY(const transfer::Latest latest, co_await stored->read(token));
   for (const transfer::StoredCheckpoint& one : latest.checkpoints) {
     if (one.folder != folder) continue;
     std::int64_t bytes = 0;
     for (const transfer::StoredFile& file : one.files) {
-      RILLE_CO_CHECK(co_await transfer::take_file(*stored, one, file, to, disk_room(), token));
+      RILLE_CO_CHECK(co_await transfer::take_file(*stored, one, file, to, room, token));
       bytes += file.size_bytes;
     }
     co_return Value().set("files", static_cast<std::int64_t>(one.files.size())).set("bytes", bytes);

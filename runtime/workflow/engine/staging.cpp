@@ -51,9 +51,10 @@ Result<std::string> place_of(const std::string& from, const std::string& local, 
   else if (name.find('/', scheme + 3) == std::string::npos) name.clear();
   name = last_name_of(name);
   if (!name.empty()) return to + name;
-  return make_error(ErrorKind::invalid,
-                    fmt::format("'{}' has no file name, so the file to be made in '{}' has none", shown_source(from), to),
-                    fmt::format("add a name: box:stage(address, \"{}NAME\")", to));
+  return make_error(
+      ErrorKind::invalid,
+      fmt::format("'{}' has no file name, so the file to be made in '{}' has none", shown_source(from), to),
+      fmt::format("add a name: box:stage(address, \"{}NAME\")", to));
 }
 
 // Whether the options fit what the source is.
@@ -106,7 +107,9 @@ Async<Value> Calls::stage(std::string lease_id, std::string from, std::string to
   const Carry carry = [this, s](Move move, CancelToken t) {
     return transfer(s->lease, std::move(move), std::move(t), &s->generation);
   };
+  const auto life = run_.life_.watch();
   RILLE_CO_TRY(Value moved, co_await carry_out(s, carry, token));
+  if (life.ended()) co_return run_gone();
   run_.event("staged", Value(moved).set("to", s->choices.unpack ? to : s->target));
   co_return moved.set("generation", s->generation);
 }
@@ -181,9 +184,11 @@ Result<> Calls::plan_web(Staging& s) {
 Async<> Calls::plan_objects(StagingPtr s, CancelToken token) {
   RILLE_CO_TRY(s->url, objects::parse_object_url(s->from));
   RILLE_CO_TRY(s->store, transfer::open_users_store(s->url, run_.loop(), run_.limits_.may_connect));
+  const auto life = run_.life_.watch();
   const bool asks_folder = s->to.ends_with('/') && !s->choices.unpack && s->choices.sha256.empty();
   RILLE_CO_TRY(transfer::FoundObjects found,
                co_await transfer::find_objects(*s->store, s->url.key, asks_folder, run_.limits_.memory, token));
+  if (life.ended()) co_return run_gone();
   s->folder = found.folder;
   s->files = std::move(found.files);
   s->held = std::move(found.held);
@@ -225,10 +230,11 @@ Async<> Calls::choose_way(StagingPtr s, CancelToken token) {
 Async<std::string> Calls::local_copy(std::string from, std::string sha256, CancelToken token) {
   bool web = is_web(from) || from.starts_with("file://");
   if (std::size_t scheme = from.find("://"); !web && scheme != std::string::npos && scheme < 8)
-    co_return make_error(ErrorKind::invalid,
-                         fmt::format("cannot stage '{}': {}:// is not supported", net::redact_url(from), from.substr(0, scheme)),
-                         "use an address in a store (s3://, oss://, cos://, obs://, gs://, az://), http(s)://, "
-                         "file://, or a path");
+    co_return make_error(
+        ErrorKind::invalid,
+        fmt::format("cannot stage '{}': {}:// is not supported", net::redact_url(from), from.substr(0, scheme)),
+        "use an address in a store (s3://, oss://, cos://, obs://, gs://, az://), http(s)://, "
+        "file://, or a path");
   if (!web && sha256.empty()) {
     std::error_code ec;
     if (!std::filesystem::exists(from, ec))

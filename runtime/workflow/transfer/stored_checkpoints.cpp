@@ -31,8 +31,7 @@ std::string mark_of(const StoredCheckpoint& c, const std::string& writer) {
 
 // A store's list is not trusted with what to remove.
 Error not_below(std::string_view key, std::string_view prefix) {
-  return make_error(ErrorKind::integrity,
-                    fmt::format("the store lists '{}' below '{}'", key.substr(0, 1024), prefix),
+  return make_error(ErrorKind::integrity, fmt::format("the store lists '{}' below '{}'", key.substr(0, 1024), prefix),
                     "it is not what a store of this kind does: look at its endpoint");
 }
 
