@@ -30,7 +30,7 @@ std::string mark_of(const StoredCheckpoint& c, const std::string& writer) {
 }
 
 // A store's list is not trusted with what to remove.
-Error not_below(std::string_view key, std::string_view prefix) {
+Error wrongly_listed(std::string_view key, std::string_view prefix) {
   return make_error(ErrorKind::integrity, fmt::format("the store lists '{}' below '{}'", key.substr(0, 1024), prefix),
                     "it is not what a store of this kind does: look at its endpoint");
 }
@@ -145,7 +145,7 @@ Async<> StoredCheckpoints::sweep(Latest now, StoreRetention rule, CancelToken to
   request.delimiter = "/";
   const std::function<Result<>(const objects::ListPage&)> folders = [&](const objects::ListPage& page) -> Result<> {
     for (const std::string& folder : page.prefixes) {
-      if (!folder.starts_with(prefix_)) return not_below(folder, prefix_);
+      if (!folder.starts_with(prefix_)) return wrongly_listed(folder, prefix_);
       Result<StoredCheckpoint> one = parse_stored_folder(folder.substr(prefix_.size()));
       const bool kept =
           !one || named.count(one->folder) || order(*one) > mine || (rule.every > 0 && one->step % rule.every == 0);
@@ -165,7 +165,7 @@ Async<> StoredCheckpoints::remove_folder(std::string folder, CancelToken token) 
   for (int pages = 0; pages < sweep_pages_max; ++pages) {
     RILLE_CO_TRY(objects::ListPage page, co_await store_->list(request, token));
     for (const objects::ObjectInfo& info : page.objects) {
-      if (!info.key.starts_with(folder)) co_return not_below(info.key, folder);
+      if (!info.key.starts_with(folder)) co_return wrongly_listed(info.key, folder);
       RILLE_CO_CHECK(co_await store_->remove(info.key, token));
     }
     if (page.next_token.empty()) break;
