@@ -196,6 +196,7 @@ class Calls {
   Async<> look_for_gpus(lease::Lease l, std::shared_ptr<agent::AgentClient> agent, CancelToken token);
   Task<void> keep(std::shared_ptr<Keeper> keeper, std::shared_ptr<agent::AgentClient> agent, CancelToken token);
   Result<> open_store(const CallSpec& spec, Keeper& keeper);
+  Async<> record_lineage(std::shared_ptr<Keeper> keeper);
   Async<std::string> keep_at_home(std::shared_ptr<Keeper> keeper, std::shared_ptr<agent::AgentClient> agent,
                                   Value published, CancelToken token);
   Async<std::string> keep_in_store(std::shared_ptr<Keeper> keeper, std::shared_ptr<agent::AgentClient> agent,

@@ -35,7 +35,24 @@ Result<> Calls::open_store(const CallSpec& spec, Keeper& keeper) {
   if (spec.checkpoint_store.empty() || !connector_->real_time()) return success();
   RILLE_TRY(keeper.stored, transfer::open_stored_checkpoints(spec.checkpoint_store, as_folder(spec.name), run_.loop(),
                                                              run_.limits_.may_connect, keeper.key, run_.config_.epoch));
-  return success();
+  return run_.journal_->reader().query("SELECT generation,base FROM lineages WHERE lease=? AND call=?",
+                                       {keeper.lease, keeper.key}, [&](const store::Row& row) {
+                                         keeper.restored = row.integer(0);
+                                         keeper.stored->count_from(row.integer(1));
+                                       });
+}
+
+// The call goes on from the store's newest checkpoint. If this process ends, a later one must know so: the store's
+// newest may then be of another writer, and a call that runs on must not replace it with what it began before.
+Async<> Calls::record_lineage(std::shared_ptr<Keeper> keeper) {
+  keeper->restored = keeper->generation;
+  run_.count_row(keeper->lease.size() + keeper->key.size());
+  store::Journal::Write write = [lease = keeper->lease, key = keeper->key, generation = keeper->generation,
+                                 base = keeper->stored->base()](store::Db& db) {
+    return db.run("INSERT OR REPLACE INTO lineages(lease,call,generation,base) VALUES(?,?,?,?)",
+                  {lease, key, generation, base});
+  };
+  co_return co_await run_.journal_->commit(std::move(write), run_.fence());
 }
 
 Task<void> Calls::keep(std::shared_ptr<Keeper> keeper, std::shared_ptr<agent::AgentClient> agent, CancelToken token) {
@@ -156,23 +173,28 @@ Async<> Calls::restore(std::shared_ptr<Keeper> keeper, std::shared_ptr<agent::Ag
   co_return success();
 }
 
-// The same from a store. There, the newest checkpoint may also be of an earlier run.
+// The same from a store. There, the newest checkpoint may also be of another run.
 Async<> Calls::restore_from_store(std::shared_ptr<Keeper> keeper, std::shared_ptr<agent::AgentClient> agent,
                                   CancelToken token) {
-  const std::shared_ptr<transfer::StoredCheckpoints> stored = keeper->stored;
-  RILLE_CO_TRY(transfer::Latest latest, co_await stored->read(token));
-  if (keeper->restored == keeper->generation || stored->made_by(latest, keeper->generation)) co_return success();
-  const transfer::StoredCheckpoints::Take take =
-      [stored, agent](transfer::StoredCheckpoint from, transfer::StoredFile file, std::string version, CancelToken t) {
-        std::string path = from.directory + "/" + file.name, key = stored->key(from, file);
-        return transfer::pull_file(*stored, agent, std::move(path), std::move(file), std::move(key), std::move(version),
-                                   std::move(t));
-      };
+  if (keeper->restored == keeper->generation) co_return success();
   const auto life = run_.life_.watch();
-  RILLE_CO_TRY(const auto found, co_await stored->newest(std::move(latest), take, token));
+  const std::shared_ptr<transfer::StoredCheckpoints> stored = keeper->stored;
+  RILLE_CO_TRY(const transfer::Latest latest, co_await stored->read(token));
+  std::optional<transfer::StoredCheckpoints::Found> found;
+  if (!stored->made_by(latest, keeper->generation)) {
+    const transfer::StoredCheckpoints::Take take = [stored, agent](transfer::StoredCheckpoint from,
+                                                                   transfer::StoredFile file, std::string version,
+                                                                   CancelToken t) {
+      std::string path = from.directory + "/" + file.name, key = stored->key(from, file);
+      return transfer::pull_file(*stored, agent, std::move(path), std::move(file), std::move(key), std::move(version),
+                                 std::move(t));
+    };
+    RILLE_CO_TRY(found, co_await stored->newest(latest, take, token));
+  }
   if (life.ended()) co_return success();
-  keeper->restored = keeper->generation;
-  if (!found) co_return success();
+  stored->follow(latest);
+  RILLE_CO_CHECK(co_await record_lineage(keeper));
+  if (!found || life.ended()) co_return success();
   for (const Error& fault : found->skipped)
     run_.event("warning", Value().set("what", "a damaged checkpoint is passed over").set("message", fault.summary()));
   const transfer::StoredCheckpoint& newest = found->checkpoint;

@@ -57,11 +57,13 @@ Async<Latest> StoredCheckpoints::read(CancelToken token) {
              got.error().code == "ContainerNotFound") {
     co_return std::move(got).error();
   }
-  if (!base_) {
-    base_ = out.base;
-    if (!out.checkpoints.empty() && out.writer != writer_) base_ = out.checkpoints.front().generation;
-  }
+  if (!base_) follow(out);
   co_return out;
+}
+
+void StoredCheckpoints::follow(const Latest& latest) {
+  base_ = latest.base;
+  if (!latest.checkpoints.empty() && latest.writer != writer_) base_ = latest.checkpoints.front().generation;
 }
 
 bool StoredCheckpoints::made_by(const Latest& latest, std::int64_t generation) const {

@@ -134,6 +134,21 @@ TEST_CASE_METHOD(Bucket, "an older machine, process or run never replaces the la
   CHECK(s3.objects.size() == 3 * 3 + 1);
 }
 
+TEST_CASE_METHOD(Bucket, "a writer that did not take over a newer one's checkpoint does not replace it") {
+  const auto first = writer("a"), other = writer("b");
+  REQUIRE(add(*first, 10).ok());
+  const std::int64_t base = first->base();
+  REQUIRE(add(*other, 20).ok());
+  const auto again = writer("a", 2);  // a later process of the first writer, whose training went on meanwhile
+  again->count_from(base);
+  CHECK(add(*again, 30).error().kind == ErrorKind::state);
+  CHECK(steps() == std::vector<std::int64_t>{20, 10});
+  again->follow(latest().value());  // now it goes on from step 20
+  REQUIRE(add(*again, 40).ok());
+  CHECK(add(*other, 50).error().kind == ErrorKind::state);
+  CHECK(steps() == std::vector<std::int64_t>{40, 20, 10});
+}
+
 TEST_CASE_METHOD(Bucket, "of two writers at the same time the newer one wins, whoever comes first") {
   for (const bool other_is_newer : {false, true}) {
     INFO(other_is_newer);
