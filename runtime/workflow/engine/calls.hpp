@@ -94,7 +94,7 @@ class Calls {
     std::shared_ptr<transfer::StoredCheckpoints> stored = nullptr;  // null: they are kept in the home
     std::int64_t restored = 0;  // generation whose machine was given the store's newest checkpoint
     bool busy = false;
-    std::string warning;
+    std::optional<Error> fault = {};  // why the last one that was tried is not kept
   };
   static constexpr int reconnects_max = 20;  // reconnects in a row before giving up
   // Connects to the lease's machine, set up and ready. If the machine is lost and the lease's options allow it,

@@ -65,7 +65,8 @@ Task<void> Calls::keep(std::shared_ptr<Keeper> keeper, std::shared_ptr<agent::Ag
     if (keeper->stored) kept = co_await keep_in_store(keeper, agent, published, token);
     else kept = co_await keep_at_home(keeper, agent, published, token);
     if (life.ended()) co_return;
-    keeper->warning = kept ? "" : kept.error().message;
+    keeper->fault.reset();
+    if (!kept) keeper->fault = kept.error();
     keeper->kept_step = published.integer("step");
     if (!kept) continue;  // the call may have deleted this checkpoint meanwhile: try the next one
     keeper->safe_step = keeper->kept_step;

@@ -566,6 +566,21 @@ TEST_CASE("a checkpoint with an empty file is kept in a store") {
   CHECK(std::filesystem::file_size(next.instance() + "/work/checkpoints/step-00000007/empty.txt") == 0);
 }
 
+TEST_CASE("the last checkpoint is sent again to a store that was throttled") {
+  S3Server s3;
+  Runner r;
+  make_checkpoint(r);
+  int refused = 0;
+  s3.fault = [&](const S3Server::Asked& asked) {
+    const bool publishes = asked.method == "PUT" && asked.key.ends_with("latest.json");
+    return publishes && refused++ == 0 ? S3Server::Fault::throttled : S3Server::Fault::none;
+  };
+  REQUIRE(r.run(publishing(r, s3, true)).value() == Value(7));
+  CHECK(refused == 2);
+  CHECK(r.count("checkpoint_kept") == 1);
+  CHECK(r.count("warning") == 0);
+}
+
 TEST_CASE("a checkpoint that cannot be sent to the store is a warning, and latest.json is as before") {
   S3Server s3;
   Runner r;

@@ -8,7 +8,8 @@
 
 class S3Server {
  public:
-  enum class Fault { none, denied, lost };  // lost: has its effect, and the connection is cut before the answer
+  // lost: has its effect, and the connection is cut before the answer. throttled: for longer than calls wait
+  enum class Fault { none, denied, lost, throttled };
   struct Asked {
     std::string method, key, query;  // of a list: its prefix as the key
   };
@@ -59,6 +60,7 @@ class S3Server {
     if (lists) asked.key = field(asked.query, "prefix");
     const Fault what = fault ? fault(asked) : Fault::none;
     if (what == Fault::denied) return w.answer(403, "<Error><Code>AccessDenied</Code></Error>");
+    if (what == Fault::throttled) return w.answer(503, "<Error><Code>SlowDown</Code></Error>", "Retry-After: 3600\r\n");
     lost_ = what == Fault::lost;
     if (lists) return answer(w, 200, list(asked));
     if (r.method == "PUT" || r.method == "POST") return put(r, w, asked);
