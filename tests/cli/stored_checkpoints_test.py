@@ -57,6 +57,38 @@ there = {c["folder"] + f["name"]: f["size_bytes"] for c in latest()["checkpoints
 stored = {k[len("runs/tiny/"):]: len(o.data) for k, o in bucket.objects.items() if not k.endswith("latest.json")}
 check("whole, and nothing else", there == stored, (there, stored))
 
+
+
+def look(verb, place):
+    out = subprocess.run([rille, "checkpoint", verb, place, "--json"], capture_output=True, text=True, timeout=100,
+                         env=dict(env, RILLE_HOME=root + "/h0"))
+    rows = json.loads(out.stdout)
+    return out.returncode, [(r["step"], r["state"]) for r in rows] if isinstance(rows, list) else rows["error"]
+
+
+newest = latest()["checkpoints"][0]
+for place in root + "/a", "s3://bucket/runs/tiny/":
+    check(f"checkpoint ls {place}", look("ls", place) == (0, [(6, "complete"), (4, "complete")]), look("ls", place))
+    check(f"checkpoint verify {place}", look("verify", place) == (0, [(6, "whole"), (4, "whole")]),
+          look("verify", place))
+for place in root + "/a/latest", "s3://bucket/runs/tiny/" + newest["folder"]:
+    check(f"checkpoint verify {place}", look("verify", place) == (0, [(6, "whole")]), look("verify", place))
+weights, name = bucket.objects["runs/tiny/" + newest["folder"] + newest["files"][0]["name"]], newest["files"][0]["name"]
+good, local = weights.data, f"{root}/a/step-00000006/{name}"
+weights.data = bytes([good[0] ^ 1]) + good[1:]
+with open(local, "r+b") as file:
+    file.write(weights.data)
+for place in root + "/a", "s3://bucket/runs/tiny/":
+    check(f"a damaged one is found in {place}", look("verify", place) == (1, [(6, "damaged"), (4, "whole")])
+          and look("ls", place)[0] == 0, look("verify", place))
+os.truncate(local, 5)
+check("ls finds one of another size", look("ls", root + "/a") == (0, [(6, "damaged"), (4, "complete")]),
+      look("ls", root + "/a"))
+weights.data = good
+code, error = look("ls", "s3://bucket/runs/")
+check("an address without checkpoints is an error that says what to name", code == 1 and error["kind"] == "state"
+      and "latest.json" in error["hint"], error)
+
 code, text = train("h2", 10, "b")
 check("another folder goes on from the store", code == 0 and "step     7" in text and "step     6" not in text, text)
 code, undisturbed = train("h3", 10, "c", store="s3://bucket/undisturbed/")

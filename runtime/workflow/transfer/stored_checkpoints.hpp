@@ -90,6 +90,9 @@ Result<std::shared_ptr<StoredCheckpoints>> open_stored_checkpoints(
 // Brings one file of a checkpoint into a folder of this machine, and verifies it.
 Async<> take_file(StoredCheckpoints& stored, StoredCheckpoint from, StoredFile file, std::string folder, Room room,
                   CancelToken token);
+// Reads one file of a checkpoint, in this version, and compares its SHA-256.
+Async<> verify_file(StoredCheckpoints& stored, StoredCheckpoint from, StoredFile file, std::string version,
+                    CancelToken token);
 // A machine sends a file of its work directory to the store, and fetches one from there, at signed addresses.
 Async<> push_file(StoredCheckpoints& stored, std::shared_ptr<agent::AgentClient> agent, std::string path,
                   StoredFile file, std::string key, CancelToken token);
