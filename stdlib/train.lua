@@ -83,20 +83,28 @@ function Saver:sent(wait)
   return true
 end
 
--- Begins to send the newest checkpoint that was not sent yet, unless one is under way.
-function Saver:send()
+-- Begins to send the newest checkpoint that was not sent yet, after a pause, unless one is under way.
+function Saver:send(pause_ms)
   if not self:sent() or not self.unsent then return end
   local done = self.unsent
-  self.upload = native.stored_send(self.stored, done.directory, done.step, self.keep, self.keep_every)
-  self.unsent, self.behind = nil, 0
+  self.upload = native.stored_send(self.stored, done.directory, done.step, self.keep, self.keep_every, pause_ms or 0)
+  self.newest, self.unsent, self.behind = done, nil, 0
 end
+
+-- How often the last checkpoint is sent again if it fails for a reason that may pass.
+local again_max, first_pause_ms = 3, 500
 
 -- Waits until the newest checkpoint is in the store.
 function Saver:settle_store()
-  while self.upload or self.unsent do
+  local again = 0
+  repeat
     self:sent(true)
-    self:send()
-  end
+    local pause_ms
+    if self.failed and not self.unsent and again < again_max then
+      self.unsent, pause_ms, again = self.newest, first_pause_ms * 2 ^ again, again + 1
+    end
+    self:send(pause_ms)
+  until not self.upload
   if self.failed then error(self.failed, 0) end
 end
 

@@ -47,7 +47,7 @@ return { answer = v }
     check("the list of commands is known", set(commands) == set(
         "cancel suspend "
         "run resume fork ps invalidate show logs leases release gc watch schedule cost budget audit offers signal "
-        "quotas simulate plan doctor top repl agent rm cp data completion volume".split()), commands)
+        "quotas simulate plan doctor top repl agent rm cp checkpoint data completion volume".split()), commands)
 
     test("run", "ends.lua", has="result", bare=True)
     done = json.loads(command("--json", "ps")[1])[0]["id"]
@@ -69,6 +69,9 @@ return { answer = v }
     test("ps", "--state", "done", has="id")
     test("completion", "bash", has="text")
     test("cp", "nothing", "s3://bucket/x", code=1, has="error")
+    test("checkpoint", code=2, has="error")
+    test("checkpoint", "ls", "nothing", code=1, has="error")
+    test("checkpoint", "verify", ".", code=1, has="error")
     open(root + "/table.csv", "w").write("a,b\n1,x\n")
     test("data", code=2, has="error")
     test("data", "build", "table.csv", "--to", "columns", has="columns")

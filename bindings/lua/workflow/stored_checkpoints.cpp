@@ -33,9 +33,24 @@ struct SendState {
   std::optional<Result<Value>> outcome;
   std::optional<Completion> waiter;
 };
-struct Sending {
-  std::shared_ptr<SendState> state;
+// An upload. It ends with the scope that began it, and with the script.
+struct Upload {
+  explicit Upload(const CancelToken& scope) : stop(scope) {}
+  ~Upload() { stop.cancel(make_error(ErrorKind::cancelled, "the training has ended")); }
+  Upload(const Upload&) = delete;
+  std::shared_ptr<SendState> state = std::make_shared<SendState>();
+  CancelSource stop;
 };
+struct Sending {
+  std::unique_ptr<Upload> upload;
+};
+
+// Cancelled with the scope of the calling fiber.
+CancelToken token_here(lua_State* L) {
+  LuaHost& host = LuaHost::of(L);
+  const Fiber* fiber = host.current();
+  return fiber && host.has_run() ? host.run().cancel_token(fiber->id) : CancelToken();
+}
 
 // stored_open(address, name) -> Stored; nil in a rehearsal, which asks no store
 Result<int> stored_open(lua_State* L) {
@@ -80,21 +95,27 @@ Async<> send_one(StoredPtr stored, std::string path, std::string key, CancelToke
   co_return success();
 }
 
-Async<Value> send_checkpoint(StoredPtr stored, std::string directory, std::int64_t step,
-                             transfer::StoreRetention rule) {
+struct SendOrder {
+  std::string directory;
+  std::int64_t step = 0, wait_ms = 0;
+  transfer::StoreRetention rule;
+};
+
+Async<Value> send_checkpoint(StoredPtr stored, SendOrder order, CancelToken token) {
+  if (order.wait_ms > 0) RILLE_CO_CHECK(co_await sleep_for(stored->loop(), order.wait_ms, token));
   transfer::StoredCheckpoint made;
-  made.step = step;
+  made.step = order.step;
   made.generation = 1;
-  made.directory = fmt::format("checkpoints/step-{:08}", step);
+  made.directory = fmt::format("checkpoints/step-{:08}", order.step);
+  const std::string directory = order.directory;
   const std::function<Result<std::vector<transfer::StoredFile>>()> look = [directory] { return files_in(directory); };
   RILLE_CO_TRY(made.files, co_await thread_job(stored->loop(), look));
   const transfer::StoredCheckpoints::Send send = [stored, directory](transfer::StoredFile file, std::string key,
-                                                                     CancelToken token) {
-    return send_one(stored, directory + "/" + file.name, std::move(key), std::move(token));
+                                                                     CancelToken t) {
+    return send_one(stored, directory + "/" + file.name, std::move(key), std::move(t));
   };
-  const CancelToken none;
-  RILLE_CO_TRY(const transfer::StoredCheckpoint done, co_await stored->add(made, rule, send, none));
-  co_return Value().set("step", step).set("directory", stored->address(done.folder));
+  RILLE_CO_TRY(const transfer::StoredCheckpoint done, co_await stored->add(made, order.rule, send, token));
+  co_return Value().set("step", order.step).set("directory", stored->address(done.folder));
 }
 
 void settle(const std::shared_ptr<SendState>& state) {
@@ -109,31 +130,31 @@ void settle(const std::shared_ptr<SendState>& state) {
   else waiter.fail(state->outcome->error());
 }
 
-Task<void> drive_send(StoredPtr stored, std::string directory, std::int64_t step, transfer::StoreRetention rule,
-                      std::shared_ptr<SendState> state) {
-  Result<Value> sent = co_await send_checkpoint(std::move(stored), std::move(directory), step, rule);
+Task<void> drive_send(StoredPtr stored, SendOrder order, std::shared_ptr<SendState> state, CancelToken token) {
+  Result<Value> sent = co_await send_checkpoint(std::move(stored), std::move(order), std::move(token));
   state->outcome.emplace(std::move(sent));
   settle(state);
 }
 
-// stored_send(stored, directory, step, keep, keep_every) -> Sending; returns before anything is sent
+// stored_send(stored, directory, step, keep, keep_every, wait_ms) -> Sending; returns before anything is sent
 Result<int> stored_send(lua_State* L) {
   const StoredPtr stored = check_object<Stored>(L, 1, what).stored;
   LuaHost& host = LuaHost::of(L);
-  RILLE_TRY(std::string directory,
-            host.grants().read(std::string(check_text(L, 2, "the directory")), Grants::Names::tree));
-  transfer::StoreRetention rule;
-  rule.newest = static_cast<int>(check_integer(L, 4, "keep"));
-  rule.every = check_integer(L, 5, "keep_every");
-  auto state = std::make_shared<SendState>();
-  host.loop().spawn(drive_send(stored, std::move(directory), check_integer(L, 3, "step"), rule, state));
-  push_object(L, Sending{std::move(state)});
+  SendOrder order;
+  RILLE_TRY(order.directory, host.grants().read(std::string(check_text(L, 2, "the directory")), Grants::Names::tree));
+  order.step = check_integer(L, 3, "step");
+  order.rule.newest = static_cast<int>(check_integer(L, 4, "keep"));
+  order.rule.every = check_integer(L, 5, "keep_every");
+  order.wait_ms = check_integer(L, 6, "wait_ms");
+  auto upload = std::make_unique<Upload>(token_here(L));
+  host.loop().spawn(drive_send(stored, std::move(order), upload->state, upload->stop.token()));
+  push_object(L, Sending{std::move(upload)});
   return 1;
 }
 
 // stored_poll(sending) -> { step, directory }; nil while it runs; raises if it failed
 Result<int> stored_poll(lua_State* L) {
-  const SendState& state = *check_object<Sending>(L, 1, "sending").state;
+  const SendState& state = *check_object<Sending>(L, 1, "sending").upload->state;
   if (!state.outcome) return 0;
   if (!*state.outcome) return Error(state.outcome->error());
   push_value(L, **state.outcome);
@@ -141,7 +162,7 @@ Result<int> stored_poll(lua_State* L) {
 }
 
 int stored_wait(lua_State* L) {
-  const auto state = check_object<Sending>(L, 1, "sending").state;
+  const auto state = check_object<Sending>(L, 1, "sending").upload->state;
   state->waiter = begin_await(L);
   if (state->outcome) settle(state);
   return end_await(L);
@@ -157,21 +178,20 @@ Result<> move_in(const std::string& from, const std::string& root, std::int64_t 
   return store::sync_directory(root);
 }
 
-Async<Value> fetch_newest(StoredPtr stored, std::string root, std::int64_t above, Room room) {
-  const CancelToken none;
-  RILLE_CO_TRY(transfer::Latest latest, co_await stored->read(none));
+Async<Value> fetch_newest(StoredPtr stored, std::string root, std::int64_t above, Room room, CancelToken token) {
+  RILLE_CO_TRY(transfer::Latest latest, co_await stored->read(token));
   if (latest.checkpoints.empty() || latest.checkpoints.front().step <= above) co_return Value();
   RILLE_CO_CHECK(store::make_directories(root));
   // A leftover of a process that was killed here is removed by the next checkpoint's writer, as its own are.
   const std::string temporary = fmt::format("{}/.tmp-fetch-{}", root, random_hex(6));
   const transfer::StoredCheckpoints::Take take = [stored, temporary, room](transfer::StoredCheckpoint from,
                                                                            transfer::StoredFile file, std::string,
-                                                                           CancelToken token) {
+                                                                           CancelToken t) {
     const std::string folder = temporary + "/" + from.folder;
-    return transfer::take_file(*stored, from, std::move(file), folder, room, std::move(token));
+    return transfer::take_file(*stored, from, std::move(file), folder, room, std::move(t));
   };
   Result<std::optional<transfer::StoredCheckpoints::Found>> found =
-      co_await stored->newest(std::move(latest), take, none);
+      co_await stored->newest(std::move(latest), take, token);
   Result<> moved = success();
   if (found && *found && (*found)->checkpoint.step > above)
     moved = move_in(temporary + "/" + (*found)->checkpoint.folder, root, (*found)->checkpoint.step);
@@ -191,7 +211,8 @@ Result<int> stored_fetch(lua_State* L) {
   RILLE_TRY(std::string root, host.grants().write(std::string(check_text(L, 2, "the directory")), Grants::Names::tree));
   Room room;
   if (const auto& disk = host.options().disk) room = [disk](std::int64_t bytes) { return disk->take(bytes); };
-  return await(L, fetch_newest(stored, std::move(root), check_integer(L, 3, "step"), std::move(room)), push_decoded);
+  return await(L, fetch_newest(stored, std::move(root), check_integer(L, 3, "step"), std::move(room), token_here(L)),
+               push_decoded);
 }
 
 }  // namespace

@@ -146,6 +146,13 @@ CREATE TABLE checkpoints (
   PRIMARY KEY (lease, call)
 ) STRICT, WITHOUT ROWID;
 
+-- Of a call whose checkpoints go to a store: the machine that was last given the newest one there, and the generation
+-- in the store from which the call's own count on.
+CREATE TABLE lineages (
+  lease TEXT NOT NULL, call TEXT NOT NULL, generation INTEGER NOT NULL, base INTEGER NOT NULL,
+  PRIMARY KEY (lease, call)
+) STRICT, WITHOUT ROWID;
+
 -- The audit trail: one line per paid action and per thing that people ask about; hash: see audit.hpp.
 CREATE TABLE events (
   id INTEGER PRIMARY KEY, run TEXT NOT NULL, at_us INTEGER NOT NULL, event TEXT NOT NULL, data TEXT NOT NULL,
@@ -194,6 +201,9 @@ struct Change {
 };
 constexpr Change changes[] = {
     {0x2153988, "ALTER TABLE runs ADD COLUMN host_modules TEXT NOT NULL DEFAULT ''"},  // until 2026-11-27
+    {0x05627ce,
+     "CREATE TABLE lineages (lease TEXT NOT NULL, call TEXT NOT NULL, generation INTEGER NOT NULL, "
+     "base INTEGER NOT NULL, PRIMARY KEY (lease, call)) STRICT, WITHOUT ROWID"},  // until 2026-11-28
 };
 
 std::string marks() {

@@ -17,6 +17,14 @@ namespace rille::engine {
 
 namespace {
 
+constexpr int keep_again_max = 3;  // how often the last checkpoint is kept again after a failure that may pass
+constexpr std::int64_t keep_pause_ms = 500;
+
+bool may_pass(const Error& e) {
+  return e.kind == ErrorKind::network || e.kind == ErrorKind::timeout ||
+         (e.kind == ErrorKind::quota && e.retryable);  // throttled, not over a limit
+}
+
 constexpr std::int64_t steady_ms = 60'000;  // a connection that lasted this long resets the count of breaks
 
 LeaseView to_view(const lease::Lease& l, std::int64_t now_us) {
@@ -298,9 +306,18 @@ void Calls::count_attempt(RunningCall& work, agent::CallStatus& ended) {
 // Copies the last checkpoints of an ended call that are not copied yet.
 Async<> Calls::keep_last(RunningCall& work, CancelToken token) {
   while (work.keeper->busy) RILLE_CO_CHECK(co_await sleep_for(run_.loop(), 5, token));
-  if (work.spec.keep_checkpoints) co_await keep(work.keeper, work.agent, token);
-  if (!work.keeper->warning.empty())
-    run_.event("warning", Value().set("what", "the last checkpoint was not kept").set("message", work.keeper->warning));
+  if (!work.spec.keep_checkpoints) co_return success();
+  const auto life = run_.life_.watch();
+  const std::shared_ptr<Keeper> keeper = work.keeper;
+  co_await keep(keeper, work.agent, token);
+  for (int again = 0; again < keep_again_max && keeper->fault && may_pass(*keeper->fault) && life.alive(); ++again) {
+    RILLE_CO_CHECK(co_await sleep_for(run_.loop(), keep_pause_ms << again, token));
+    keeper->kept_step = keeper->latest.integer("step") - 1;
+    co_await keep(keeper, work.agent, token);
+  }
+  if (keeper->fault && life.alive())
+    run_.event("warning",
+               Value().set("what", "the last checkpoint was not kept").set("message", keeper->fault->message));
   co_return success();
 }
 

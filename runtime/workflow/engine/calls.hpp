@@ -94,7 +94,7 @@ class Calls {
     std::shared_ptr<transfer::StoredCheckpoints> stored = nullptr;  // null: they are kept in the home
     std::int64_t restored = 0;  // generation whose machine was given the store's newest checkpoint
     bool busy = false;
-    std::string warning;
+    std::optional<Error> fault = {};  // why the last one that was tried is not kept
   };
   static constexpr int reconnects_max = 20;  // reconnects in a row before giving up
   // Connects to the lease's machine, set up and ready. If the machine is lost and the lease's options allow it,
@@ -196,6 +196,7 @@ class Calls {
   Async<> look_for_gpus(lease::Lease l, std::shared_ptr<agent::AgentClient> agent, CancelToken token);
   Task<void> keep(std::shared_ptr<Keeper> keeper, std::shared_ptr<agent::AgentClient> agent, CancelToken token);
   Result<> open_store(const CallSpec& spec, Keeper& keeper);
+  Async<> record_lineage(std::shared_ptr<Keeper> keeper);
   Async<std::string> keep_at_home(std::shared_ptr<Keeper> keeper, std::shared_ptr<agent::AgentClient> agent,
                                   Value published, CancelToken token);
   Async<std::string> keep_in_store(std::shared_ptr<Keeper> keeper, std::shared_ptr<agent::AgentClient> agent,

@@ -35,7 +35,24 @@ Result<> Calls::open_store(const CallSpec& spec, Keeper& keeper) {
   if (spec.checkpoint_store.empty() || !connector_->real_time()) return success();
   RILLE_TRY(keeper.stored, transfer::open_stored_checkpoints(spec.checkpoint_store, as_folder(spec.name), run_.loop(),
                                                              run_.limits_.may_connect, keeper.key, run_.config_.epoch));
-  return success();
+  return run_.journal_->reader().query("SELECT generation,base FROM lineages WHERE lease=? AND call=?",
+                                       {keeper.lease, keeper.key}, [&](const store::Row& row) {
+                                         keeper.restored = row.integer(0);
+                                         keeper.stored->count_from(row.integer(1));
+                                       });
+}
+
+// The call goes on from the store's newest checkpoint. If this process ends, a later one must know so: the store's
+// newest may then be of another writer, and a call that runs on must not replace it with what it began before.
+Async<> Calls::record_lineage(std::shared_ptr<Keeper> keeper) {
+  keeper->restored = keeper->generation;
+  run_.count_row(keeper->lease.size() + keeper->key.size());
+  store::Journal::Write write = [lease = keeper->lease, key = keeper->key, generation = keeper->generation,
+                                 base = keeper->stored->base()](store::Db& db) {
+    return db.run("INSERT OR REPLACE INTO lineages(lease,call,generation,base) VALUES(?,?,?,?)",
+                  {lease, key, generation, base});
+  };
+  co_return co_await run_.journal_->commit(std::move(write), run_.fence());
 }
 
 Task<void> Calls::keep(std::shared_ptr<Keeper> keeper, std::shared_ptr<agent::AgentClient> agent, CancelToken token) {
@@ -48,7 +65,8 @@ Task<void> Calls::keep(std::shared_ptr<Keeper> keeper, std::shared_ptr<agent::Ag
     if (keeper->stored) kept = co_await keep_in_store(keeper, agent, published, token);
     else kept = co_await keep_at_home(keeper, agent, published, token);
     if (life.ended()) co_return;
-    keeper->warning = kept ? "" : kept.error().message;
+    keeper->fault.reset();
+    if (!kept) keeper->fault = kept.error();
     keeper->kept_step = published.integer("step");
     if (!kept) continue;  // the call may have deleted this checkpoint meanwhile: try the next one
     keeper->safe_step = keeper->kept_step;
@@ -82,7 +100,7 @@ Async<std::string> Calls::keep_in_store(std::shared_ptr<Keeper> keeper, std::sha
   transfer::StoredCheckpoint made;
   made.step = published.integer("step");
   made.generation = keeper->generation;
-  made.directory = published.text("directory");
+  made.directory = std::filesystem::path(published.text("directory")).lexically_normal().string();
   RILLE_CO_TRY(made.files, co_await transfer::files_there(agent, made.directory, token));
   transfer::StoreRetention rule;
   rule.newest = static_cast<int>(std::clamp<std::int64_t>(published.integer("keep", rule.newest), 1, 1000));
@@ -144,7 +162,9 @@ Async<> Calls::restore(std::shared_ptr<Keeper> keeper, std::shared_ptr<agent::Ag
         Value().set("what", "a kept checkpoint is not there any more: the call begins anew").set("message", here));
     co_return success();
   }
+  const auto life = run_.life_.watch();
   Result<agent::Transfer> moved = co_await agent->put(here, there, nullptr, token);
+  if (life.ended()) co_return success();
   if (!moved) co_return moved.error();
   keeper->kept_step = step;
   if (keeper->latest.is_null())
@@ -154,21 +174,28 @@ Async<> Calls::restore(std::shared_ptr<Keeper> keeper, std::shared_ptr<agent::Ag
   co_return success();
 }
 
-// The same from a store. There, the newest checkpoint may also be of an earlier run.
+// The same from a store. There, the newest checkpoint may also be of another run.
 Async<> Calls::restore_from_store(std::shared_ptr<Keeper> keeper, std::shared_ptr<agent::AgentClient> agent,
                                   CancelToken token) {
+  if (keeper->restored == keeper->generation) co_return success();
+  const auto life = run_.life_.watch();
   const std::shared_ptr<transfer::StoredCheckpoints> stored = keeper->stored;
-  RILLE_CO_TRY(transfer::Latest latest, co_await stored->read(token));
-  if (keeper->restored == keeper->generation || stored->made_by(latest, keeper->generation)) co_return success();
-  const transfer::StoredCheckpoints::Take take =
-      [stored, agent](transfer::StoredCheckpoint from, transfer::StoredFile file, std::string version, CancelToken t) {
-        std::string path = from.directory + "/" + file.name, key = stored->key(from, file);
-        return transfer::pull_file(*stored, agent, std::move(path), std::move(file), std::move(key), std::move(version),
-                                   std::move(t));
-      };
-  RILLE_CO_TRY(const auto found, co_await stored->newest(std::move(latest), take, token));
-  keeper->restored = keeper->generation;
-  if (!found) co_return success();
+  RILLE_CO_TRY(const transfer::Latest latest, co_await stored->read(token));
+  std::optional<transfer::StoredCheckpoints::Found> found;
+  if (!stored->made_by(latest, keeper->generation)) {
+    const transfer::StoredCheckpoints::Take take = [stored, agent](transfer::StoredCheckpoint from,
+                                                                   transfer::StoredFile file, std::string version,
+                                                                   CancelToken t) {
+      std::string path = from.directory + "/" + file.name, key = stored->key(from, file);
+      return transfer::pull_file(*stored, agent, std::move(path), std::move(file), std::move(key), std::move(version),
+                                 std::move(t));
+    };
+    RILLE_CO_TRY(found, co_await stored->newest(latest, take, token));
+  }
+  if (life.ended()) co_return success();
+  stored->follow(latest);
+  RILLE_CO_CHECK(co_await record_lineage(keeper));
+  if (!found || life.ended()) co_return success();
   for (const Error& fault : found->skipped)
     run_.event("warning", Value().set("what", "a damaged checkpoint is passed over").set("message", fault.summary()));
   const transfer::StoredCheckpoint& newest = found->checkpoint;
@@ -190,12 +217,13 @@ Async<Value> Calls::get_stored(std::string address, std::string to, CancelToken 
   RILLE_CO_TRY(auto store, transfer::open_users_store(url, run_.loop(), run_.limits_.may_connect));
   const auto stored =
       std::make_shared<transfer::StoredCheckpoints>(std::move(store), run_.loop(), std::move(prefix), "", 0);
+  const Room room = disk_room();
   RILLE_CO_TRY(const transfer::Latest latest, co_await stored->read(token));
   for (const transfer::StoredCheckpoint& one : latest.checkpoints) {
     if (one.folder != folder) continue;
     std::int64_t bytes = 0;
     for (const transfer::StoredFile& file : one.files) {
-      RILLE_CO_CHECK(co_await transfer::take_file(*stored, one, file, to, disk_room(), token));
+      RILLE_CO_CHECK(co_await transfer::take_file(*stored, one, file, to, room, token));
       bytes += file.size_bytes;
     }
     co_return Value().set("files", static_cast<std::int64_t>(one.files.size())).set("bytes", bytes);

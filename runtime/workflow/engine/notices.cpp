@@ -115,16 +115,16 @@ Async<> Calls::move_after_notice(std::shared_ptr<Keeper> keeper, std::shared_ptr
   if (saved.integer("step", -1) > keeper->latest.integer("step", -1)) keeper->latest = std::move(saved);
   while (keeper->busy) RILLE_CO_CHECK(co_await sleep_for(run_.loop(), 5, token));
   const std::int64_t step = keeper->latest.text("directory").empty() ? -1 : keeper->latest.integer("step", -1);
-  for (keeper->warning.clear(); keeper->kept_step < step;) {
+  for (keeper->fault.reset(); keeper->kept_step < step;) {
     co_await keep(keeper, agent, token);
     if (token.cancelled()) co_return token.reason();
-    if (keeper->kept_step >= step && keeper->warning.empty()) break;
+    if (keeper->kept_step >= step && !keeper->fault) break;
     if (run_.now_us() >= until_us) break;
     if (agent->broken()) co_return success();  // the caller reconnects and calls this again
     keeper->kept_step = -1;
     RILLE_CO_CHECK(co_await sleep_for(run_.loop(), notice_look_again_ms, token));
   }
-  const bool kept = keeper->kept_step >= step && keeper->warning.empty();
+  const bool kept = keeper->kept_step >= step && !keeper->fault;
   session(lease_id).working[keeper->key].left = true;
   run_.event("call_left", Value()
                               .set("lease", lease_id)
@@ -135,7 +135,7 @@ Async<> Calls::move_after_notice(std::shared_ptr<Keeper> keeper, std::shared_ptr
   if (!kept)
     run_.event("warning", Value()
                               .set("what", fmt::format("the checkpoint of step {} was not kept in time", step))
-                              .set("message", keeper->warning));
+                              .set("message", keeper->fault ? keeper->fault->message : ""));
   while (others_work(lease_id, generation)) {
     if (run_.now_us() >= until_us + overdue_us) co_return success();
     RILLE_CO_TRY(bool gone, co_await lost(lease_id, generation, token));

@@ -86,9 +86,11 @@ Async<> check_copy(Loop& loop, std::shared_ptr<Staging> s, std::size_t i, std::s
 
 // Moves everything, by another way where the instance cannot reach the server.
 Async<Value> Calls::carry_out(StagingPtr s, Carry carry, CancelToken token) {
+  const auto life = run_.life_.watch();
   if (!s->why_here.empty()) RILLE_CO_CHECK(co_await fetch_here(s, token));
   const Move move = [this, s](agent::AgentClient& agent, CancelToken t) { return move_staged(s, agent, std::move(t)); };
   for (;;) {
+    if (life.ended()) co_return run_gone();
     Result<Value> moved = co_await carry(move, token);
     if (moved) {
       for (const std::string& copy : s->local)
@@ -97,7 +99,7 @@ Async<Value> Calls::carry_out(StagingPtr s, Carry carry, CancelToken token) {
       co_return moved;
     }
     const bool all_here = std::find(s->local.begin(), s->local.end(), "") == s->local.end();
-    if (moved.error().code != cannot_reach || all_here) co_return moved;
+    if (moved.error().code != cannot_reach || all_here || life.ended()) co_return moved;
     s->why_here = moved.error().message;
     RILLE_CO_CHECK(co_await fetch_here(s, token));
   }
@@ -105,6 +107,7 @@ Async<Value> Calls::carry_out(StagingPtr s, Carry carry, CancelToken token) {
 
 // One machine's part. Repeated after a broken channel, and on the lease's next machine.
 Async<agent::Transfer> Calls::move_staged(StagingPtr s, agent::AgentClient& agent, CancelToken token) {
+  const auto life = run_.life_.watch();
   agent::Transfer moved;
   if (!s->tree.empty()) {
     RILLE_CO_TRY(moved, co_await agent.put(s->tree, s->target, transfer_progress("stage " + s->to), token));
@@ -119,6 +122,7 @@ Async<agent::Transfer> Calls::move_staged(StagingPtr s, agent::AgentClient& agen
     RILLE_CO_CHECK(co_await agent.prune(s->unpack_folder(), std::vector<std::string>(), token));
   }
   if (s->choices.mirror) {
+    if (life.ended()) co_return run_gone();
     RILLE_CO_TRY(std::vector<std::string> keep, co_await files_to_keep(run_.loop(), s));
     RILLE_CO_CHECK(co_await agent.prune(s->target, std::move(keep), token));
   }
@@ -135,13 +139,17 @@ Async<> Calls::move_files_of(StagingPtr s, agent::AgentClient& agent, CancelToke
   const std::function<Async<>(CancelToken)> work = [this, s, &agent](CancelToken t) {
     return move_next(s, agent, std::move(t));
   };
+  const auto life = run_.life_.watch();
   RILLE_CO_CHECK(co_await side_by_side(run_.loop(), workers_of(*s), work, std::move(token)));
+  if (life.ended()) co_return run_gone();
   tell_staged(*s);
   co_return success();
 }
 
 Async<> Calls::move_next(StagingPtr s, agent::AgentClient& agent, CancelToken token) {
+  const auto life = run_.life_.watch();
   while (s->next < s->files.size()) {
+    if (life.ended()) co_return run_gone();
     if (token.cancelled()) co_return token.reason();
     const std::size_t i = s->next++;
     if (!s->done[i]) RILLE_CO_CHECK(co_await move_one(s, i, agent, token));
@@ -151,12 +159,12 @@ Async<> Calls::move_next(StagingPtr s, agent::AgentClient& agent, CancelToken to
 
 Async<> Calls::move_one(StagingPtr s, std::size_t i, agent::AgentClient& agent, CancelToken token) {
   const auto seen = std::make_shared<std::int64_t>(0);  // this file's bytes in done_bytes
-  const agent::TransferProgress progress = [this, s, seen](std::int64_t done, std::int64_t total) {
+  const agent::TransferProgress progress = run_.life_.guard([this, s, seen](std::int64_t done, std::int64_t total) {
     if (s->files.size() == 1) s->total_bytes = total;
     s->done_bytes += done - *seen;
     *seen = done;
     tell_staged(*s);
-  };
+  });
   Result<> moved = success();
   if (s->local[i].empty()) {
     moved = co_await pull_one(s, i, agent, progress, std::move(token));
@@ -231,7 +239,9 @@ Async<> Calls::fetch_here(StagingPtr s, CancelToken token) {
 Async<> Calls::fetch_objects_here(StagingPtr s, CancelToken token) {
   const auto shown = transfer_progress("fetch " + s->from);
   const std::string folder = run_.home() + "/staged/" + derive_hex({s->lease, s->from, s->to}, 16) + "/";
+  const auto life = run_.life_.watch();
   while (s->next < s->files.size()) {
+    if (life.ended()) co_return run_gone();
     if (token.cancelled()) co_return token.reason();
     const std::size_t i = s->next++;
     if (!s->local[i].empty() || s->done[i]) continue;
@@ -245,6 +255,7 @@ Async<> Calls::fetch_objects_here(StagingPtr s, CancelToken token) {
                    co_await transfer::fetch_file(*s->store, run_.loop(), file.key, path, disk_room(), shown, token));
       version = made.version;
     }
+    if (life.ended()) co_return run_gone();
     RILLE_CO_CHECK(co_await check_copy(run_.loop(), s, i, path, version));
     s->local[i] = path;
     s->version = version;

@@ -23,6 +23,14 @@ bool is_web(const std::string& from) { return from.starts_with("http://") || fro
 
 std::string last_name_of(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
+// Without the query and fragment, which may hold a signature.
+std::string plain_address(const std::string& from) {
+  return is_web(from) ? from.substr(0, from.find_first_of("?#")) : from;
+}
+
+// For messages.
+std::string shown_source(const std::string& from) { return is_web(from) ? net::redact_url(from) : from; }
+
 bool on_loopback(const std::string& web_address) {
   const Result<net::Server> server = net::server_of(web_address);
   return server && net::is_loopback_host(server->host);
@@ -43,14 +51,15 @@ Result<std::string> place_of(const std::string& from, const std::string& local, 
   else if (name.find('/', scheme + 3) == std::string::npos) name.clear();
   name = last_name_of(name);
   if (!name.empty()) return to + name;
-  return make_error(ErrorKind::invalid,
-                    fmt::format("'{}' has no file name, so the file to be made in '{}' has none", from, to),
-                    fmt::format("add a name: box:stage(address, \"{}NAME\")", to));
+  return make_error(
+      ErrorKind::invalid,
+      fmt::format("'{}' has no file name, so the file to be made in '{}' has none", shown_source(from), to),
+      fmt::format("add a name: box:stage(address, \"{}NAME\")", to));
 }
 
 // Whether the options fit what the source is.
 Result<> check_kind(const Staging& s, bool folder) {
-  const std::string from = s.web() ? net::redact_url(s.from) : s.from;
+  const std::string from = shown_source(s.from);
   if (folder && s.choices.unpack)
     return not_for("unpack = true", from, "a folder", "unpack is for one archive: leave it out, or name the archive");
   if (folder && !s.choices.sha256.empty() && s.tree.empty())
@@ -98,7 +107,9 @@ Async<Value> Calls::stage(std::string lease_id, std::string from, std::string to
   const Carry carry = [this, s](Move move, CancelToken t) {
     return transfer(s->lease, std::move(move), std::move(t), &s->generation);
   };
+  const auto life = run_.life_.watch();
   RILLE_CO_TRY(Value moved, co_await carry_out(s, carry, token));
+  if (life.ended()) co_return run_gone();
   run_.event("staged", Value(moved).set("to", s->choices.unpack ? to : s->target));
   co_return moved.set("generation", s->generation);
 }
@@ -150,8 +161,7 @@ Async<> Calls::plan_local(StagingPtr s, CancelToken token) {
   std::error_code failed;
   RILLE_CO_CHECK(check_kind(*s, std::filesystem::is_directory(s->tree, failed)));
   if (s->choices.unpack) {
-    const std::string plain = is_web(s->from) ? s->from.substr(0, s->from.find_first_of("?#")) : s->from;
-    RILLE_CO_TRY(s->target, archive_of(*s, last_name_of(plain)));
+    RILLE_CO_TRY(s->target, archive_of(*s, last_name_of(plain_address(s->from))));
   } else {
     RILLE_CO_TRY(s->target, place_of(s->from, s->tree, s->to));
   }
@@ -167,16 +177,18 @@ Result<> Calls::plan_web(Staging& s) {
     RILLE_TRY(s.target, place_of(s.from, "", s.to));
     return success();
   }
-  RILLE_TRY(s.target, archive_of(s, last_name_of(s.from.substr(0, s.from.find_first_of("?#")))));
+  RILLE_TRY(s.target, archive_of(s, last_name_of(plain_address(s.from))));
   return success();
 }
 
 Async<> Calls::plan_objects(StagingPtr s, CancelToken token) {
   RILLE_CO_TRY(s->url, objects::parse_object_url(s->from));
   RILLE_CO_TRY(s->store, transfer::open_users_store(s->url, run_.loop(), run_.limits_.may_connect));
+  const auto life = run_.life_.watch();
   const bool asks_folder = s->to.ends_with('/') && !s->choices.unpack && s->choices.sha256.empty();
   RILLE_CO_TRY(transfer::FoundObjects found,
                co_await transfer::find_objects(*s->store, s->url.key, asks_folder, run_.limits_.memory, token));
+  if (life.ended()) co_return run_gone();
   s->folder = found.folder;
   s->files = std::move(found.files);
   s->held = std::move(found.held);
@@ -218,10 +230,11 @@ Async<> Calls::choose_way(StagingPtr s, CancelToken token) {
 Async<std::string> Calls::local_copy(std::string from, std::string sha256, CancelToken token) {
   bool web = is_web(from) || from.starts_with("file://");
   if (std::size_t scheme = from.find("://"); !web && scheme != std::string::npos && scheme < 8)
-    co_return make_error(ErrorKind::invalid,
-                         fmt::format("cannot stage '{}': {}:// is not supported", from, from.substr(0, scheme)),
-                         "use an address in a store (s3://, oss://, cos://, obs://, gs://, az://), http(s)://, "
-                         "file://, or a path");
+    co_return make_error(
+        ErrorKind::invalid,
+        fmt::format("cannot stage '{}': {}:// is not supported", net::redact_url(from), from.substr(0, scheme)),
+        "use an address in a store (s3://, oss://, cos://, obs://, gs://, az://), http(s)://, "
+        "file://, or a path");
   if (!web && sha256.empty()) {
     std::error_code ec;
     if (!std::filesystem::exists(from, ec))
@@ -239,7 +252,7 @@ Async<std::string> Calls::local_copy(std::string from, std::string sha256, Cance
   stage.retry.attempts = 2;
   stage.retry.cap_ms = 2'000;
   stage.cache_directory = std::filesystem::path(run_.home()).parent_path().parent_path() / "cache";
-  agent::TransferProgress shown = transfer_progress("fetch " + last_name_of(from));
+  agent::TransferProgress shown = transfer_progress("fetch " + last_name_of(plain_address(from)));
   stage.progress = [shown](const transfer::Progress& p) { shown(p.done_bytes, p.total_bytes); };
   std::string destination = run_.home() + "/staged/" + derive_hex({from, sha256}, 16);
   co_return co_await fetch_once(std::move(from), std::move(destination), std::move(stage), std::move(token));

@@ -48,6 +48,9 @@ struct Staging {
   void begin();                       // before the files are moved, on any machine
 };
 
+// What a coroutine returns that finds its run gone.
+inline Error run_gone() { return make_error(ErrorKind::cancelled, "the run has ended"); }
+
 // "data/" -> "data"; "" and "./" -> ".".
 std::string folder_named(const std::string& to);
 

@@ -84,14 +84,14 @@ Room Calls::disk_room() const {
 
 agent::TransferProgress Calls::transfer_progress(std::string what) {
   std::int64_t began = run_.loop().clock().monotonic_ns();
-  return [this, what = std::move(what), began](std::int64_t done, std::int64_t total) {
+  return run_.life_.guard([this, what = std::move(what), began](std::int64_t done, std::int64_t total) {
     if (!run_.hooks().progress) return;
     double seconds = static_cast<double>(run_.loop().clock().monotonic_ns() - began) / 1e9;
     Value p;
     p.set("what", what).set("done", done).set("total", total).set("unit", "bytes");
     if (seconds > 0.2) p.set("rate", static_cast<double>(done) / seconds);
     run_.hooks().progress(p);
-  };
+  });
 }
 
 }  // namespace rille::engine

@@ -7,6 +7,7 @@
 
 #include "runtime/core/base/id.hpp"
 #include "runtime/core/base/value.hpp"
+#include "runtime/core/store/beneath.hpp"
 
 namespace rille::transfer {
 
@@ -65,7 +66,9 @@ Result<StoredCheckpoint> checkpoint_from(const Value& v, std::string_view shown)
       v.integer("epoch", -1) != out.epoch)
     return unsound(shown, fmt::format("the folder '{}' is of another checkpoint", folder));
   out.directory = v.text("directory");
-  if (out.directory.size() > text_bytes_max) return unsound(shown, "a directory's name is too long");
+  if (!is_checkpoint_directory(out.directory, out.step))
+    return unsound(shown, fmt::format("'{}' is not the directory of step {} on a machine",
+                                      out.directory.substr(0, text_bytes_max), out.step));
   const Value::Array* files = v["files"].as_array();
   if (!files || files->empty() || files->size() > stored_files_max)
     return unsound(shown, fmt::format("the checkpoint in '{}' has no list of files", folder));
@@ -82,6 +85,10 @@ Result<StoredCheckpoint> checkpoint_from(const Value& v, std::string_view shown)
 }
 
 }  // namespace
+
+bool is_checkpoint_directory(std::string_view path, std::int64_t step) {
+  return store::check_relative(path) && path.substr(path.rfind('/') + 1) == fmt::format("step-{:08}", step);
+}
 
 bool is_stored_file_name(std::string_view name) {
   return !name.empty() && name.size() <= 255 && name[0] != '.' && name.find('/') == std::string_view::npos &&
@@ -142,6 +149,22 @@ Result<Latest> read_latest(std::string_view text, std::string_view shown) {
     out.checkpoints.push_back(std::move(one));
   }
   return out;
+}
+
+Result<std::string> text_of_latest(Latest& latest, std::string_view shown) {
+  std::string text = latest.to_json();
+  while (text.size() > static_cast<std::size_t>(latest_bytes_max) && latest.checkpoints.size() > 1) {
+    latest.checkpoints.resize(latest.checkpoints.size() - std::max<std::size_t>(1, latest.checkpoints.size() / 16));
+    text = latest.to_json();
+  }
+  Result<Latest> read = read_latest(text, shown);
+  if (read && text.size() <= static_cast<std::size_t>(latest_bytes_max)) return text;
+  const std::string why = read ? fmt::format("its list of files has more than {} bytes", latest_bytes_max)
+                               : std::move(read).error().message;
+  return make_error(
+      ErrorKind::invalid,
+      fmt::format("the checkpoint of step {} cannot be kept in a store: {}", latest.checkpoints.front().step, why),
+      "write it with rille.checkpoint, to a directory below the work directory such as \"checkpoints\"");
 }
 
 void retain(std::vector<StoredCheckpoint>& newest_first, const StoreRetention& rule) {

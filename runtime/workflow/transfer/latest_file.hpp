@@ -25,7 +25,7 @@ struct StoredFile {
 struct StoredCheckpoint {
   std::int64_t step = 0, generation = 0, epoch = 0;
   std::string folder;             // below the training's address: "step-00000050-g2-e7-1f3a9c02/"
-  std::string directory;          // where its machine had it: "checkpoints/step-00000050"
+  std::string directory;          // where its machine had it, below its work directory: "checkpoints/step-00000050"
   std::vector<StoredFile> files;  // the manifest last
 };
 
@@ -40,6 +40,13 @@ struct Latest {
 // Error integrity: not such a file, of another version, cut off, or edited. `shown`: the address in messages.
 Result<Latest> read_latest(std::string_view text, std::string_view shown);
 
+// The text to write, which read_latest reads. If it is too large, the oldest checkpoints go. Error invalid: the newest
+// cannot be listed. At least one checkpoint.
+Result<std::string> text_of_latest(Latest& latest, std::string_view shown);
+
+// Whether a machine may be given the checkpoint of this step there: a path that does not lead out of the work directory
+// and ends in "step-00000050".
+bool is_checkpoint_directory(std::string_view path, std::int64_t step);
 bool is_stored_file_name(std::string_view name);  // no folder, no leading dot
 
 // The folder's name. `mark`: 8 hexadecimal digits that no checkpoint with other contents or another writer has.

@@ -16,6 +16,7 @@ namespace {
 
 constexpr const char* latest_name = "latest.json";
 constexpr int publish_attempts_max = 20;  // each one lost to another writer
+constexpr int sweep_pages_max = 10;       // of one folder; the rest is removed after a later checkpoint
 
 std::tuple<std::int64_t, std::int64_t> order(const StoredCheckpoint& c) { return {c.generation, c.epoch}; }
 
@@ -26,6 +27,12 @@ std::string mark_of(const StoredCheckpoint& c, const std::string& writer) {
   std::string all = fmt::format("{} {} {} {}", c.step, c.generation, c.epoch, writer);
   for (const StoredFile& f : c.files) all += fmt::format("\n{} {}", f.name, f.sha256);
   return sha256_hex(all).substr(0, 8);
+}
+
+// A store's list is not trusted with what to remove.
+Error wrongly_listed(std::string_view key, std::string_view prefix) {
+  return make_error(ErrorKind::integrity, fmt::format("the store lists '{}' below '{}'", key.substr(0, 1024), prefix),
+                    "it is not what a store of this kind does: look at its endpoint");
 }
 
 }  // namespace
@@ -50,11 +57,13 @@ Async<Latest> StoredCheckpoints::read(CancelToken token) {
              got.error().code == "ContainerNotFound") {
     co_return std::move(got).error();
   }
-  if (!base_) {
-    base_ = out.base;
-    if (!out.checkpoints.empty() && out.writer != writer_) base_ = out.checkpoints.front().generation;
-  }
+  if (!base_) follow(out);
   co_return out;
+}
+
+void StoredCheckpoints::follow(const Latest& latest) {
+  base_ = latest.base;
+  if (!latest.checkpoints.empty() && latest.writer != writer_) base_ = latest.checkpoints.front().generation;
 }
 
 bool StoredCheckpoints::made_by(const Latest& latest, std::int64_t generation) const {
@@ -81,7 +90,11 @@ Async<StoredCheckpoint> StoredCheckpoints::add(StoredCheckpoint made, StoreReten
   made.epoch = epoch_;
   RILLE_CO_CHECK(may_follow(before, made.generation));
   made.folder = stored_folder(made, mark_of(made, writer_));
-  for (const StoredFile& file : made.files) {  // the manifest is the last one
+  Latest alone;
+  alone.writer = writer_;
+  alone.checkpoints = {made};
+  RILLE_CO_CHECK(text_of_latest(alone, address(latest_name)));  // before its files are sent in vain
+  for (const StoredFile& file : made.files) {                   // the manifest is the last one
     std::string to = key(made, file);
     RILLE_CO_CHECK(co_await send(file, std::move(to), token));
   }
@@ -111,7 +124,7 @@ Async<Latest> StoredCheckpoints::publish(StoredCheckpoint made, StoreRetention r
     now.writer = writer_;
     now.base = *base_;
     objects::Body body;
-    body.text = now.to_json();
+    RILLE_CO_TRY(body.text, text_of_latest(now, address(latest_name)));
     Result<std::string> put = co_await store_->put(prefix_ + latest_name, std::move(body), request, token);
     if (put) {
       now.version = std::move(*put);
@@ -128,13 +141,14 @@ Async<> StoredCheckpoints::sweep(Latest now, StoreRetention rule, CancelToken to
   std::set<std::string> named;
   for (const StoredCheckpoint& c : now.checkpoints) named.insert(c.folder);
   const auto mine = order(now.checkpoints.front());
-  std::vector<std::string> unnamed, keys;
+  std::vector<std::string> unnamed;
   objects::ListRequest request;
   request.prefix = prefix_ + "step-";
   request.delimiter = "/";
   const std::function<Result<>(const objects::ListPage&)> folders = [&](const objects::ListPage& page) -> Result<> {
     for (const std::string& folder : page.prefixes) {
-      Result<StoredCheckpoint> one = parse_stored_folder(folder.substr(std::min(prefix_.size(), folder.size())));
+      if (!folder.starts_with(prefix_)) return wrongly_listed(folder, prefix_);
+      Result<StoredCheckpoint> one = parse_stored_folder(folder.substr(prefix_.size()));
       const bool kept =
           !one || named.count(one->folder) || order(*one) > mine || (rule.every > 0 && one->step % rule.every == 0);
       if (!kept && unnamed.size() < stored_checkpoints_max) unnamed.push_back(folder);
@@ -142,16 +156,23 @@ Async<> StoredCheckpoints::sweep(Latest now, StoreRetention rule, CancelToken to
     return success();
   };
   RILLE_CO_CHECK(co_await objects::list_all(*store_, request, folders, token));
-  const std::function<Result<>(const objects::ListPage&)> files = [&](const objects::ListPage& page) -> Result<> {
-    for (const objects::ObjectInfo& info : page.objects) keys.push_back(info.key);
-    return success();
-  };
-  for (const std::string& folder : unnamed) {
-    objects::ListRequest below;
-    below.prefix = folder;
-    RILLE_CO_CHECK(co_await objects::list_all(*store_, below, files, token));
+  for (const std::string& folder : unnamed) RILLE_CO_CHECK(co_await remove_folder(folder, token));
+  co_return success();
+}
+
+// Page by page, so that a folder of any size takes the memory of one page.
+Async<> StoredCheckpoints::remove_folder(std::string folder, CancelToken token) {
+  objects::ListRequest request;
+  request.prefix = folder;
+  for (int pages = 0; pages < sweep_pages_max; ++pages) {
+    RILLE_CO_TRY(objects::ListPage page, co_await store_->list(request, token));
+    for (const objects::ObjectInfo& info : page.objects) {
+      if (!info.key.starts_with(folder)) co_return wrongly_listed(info.key, folder);
+      RILLE_CO_CHECK(co_await store_->remove(info.key, token));
+    }
+    if (page.next_token.empty()) break;
+    request.token = std::move(page.next_token);
   }
-  for (const std::string& one : keys) RILLE_CO_CHECK(co_await store_->remove(one, token));
   co_return success();
 }
 

@@ -8,10 +8,11 @@
 // goes only when latest.json no longer names it. An attempt that ends halfway leaves a folder that a later add()
 // removes.
 //
-// Writers are ordered by (generation, epoch). A writer's generations count from the one that it found at its first
-// look, so a training that is started anew, by another run or on another machine, is newer than all that wrote before
-// it. What a newer writer has published is never replaced. Stores that know no conditional put (traits) are read just
-// before they are written instead: there, two writers within that moment are not told apart.
+// Writers are ordered by (generation, epoch). A writer's generations count from the one whose checkpoint it goes on
+// from (follow), else from the one that it found at its first look: so a training that is started anew, by another run
+// or on another machine, is newer than all that wrote before it. What a newer writer has published is never replaced.
+// Stores that know no conditional put (traits) are read just before they are written instead: there, two writers within
+// that moment are not told apart.
 //
 // Errors: those of the store; integrity (latest.json or a checkpoint is damaged or foreign); state (a newer writer has
 // taken over). Loop thread only. One add() at a time. An object must outlive its tasks.
@@ -44,6 +45,11 @@ class StoredCheckpoints {
   std::string key(const StoredCheckpoint& c, const StoredFile& f) const { return prefix_ + c.folder + f.name; }
 
   Async<Latest> read(CancelToken token);
+  // The generation from which this writer's count: after a read; set before it, that of an earlier process of the
+  // writer.
+  std::int64_t base() const { return base_.value_or(0); }
+  void count_from(std::int64_t base) { base_ = base; }
+  void follow(const Latest& latest);  // the writer goes on from the newest one there
   // Whether the newest checkpoint is of this writer and of its machine with this generation.
   bool made_by(const Latest& latest, std::int64_t generation) const;
 
@@ -65,13 +71,14 @@ class StoredCheckpoints {
   Result<> may_follow(const Latest& before, std::int64_t generation) const;
   Async<Latest> publish(StoredCheckpoint made, StoreRetention rule, CancelToken token);
   Async<> sweep(Latest now, StoreRetention rule, CancelToken token);
+  Async<> remove_folder(std::string folder, CancelToken token);
   Async<> take_all(StoredCheckpoint from, Take take, CancelToken token);
 
   std::unique_ptr<objects::ObjectStore> store_;
   Loop& loop_;
   std::string prefix_, writer_;
   std::int64_t epoch_;
-  std::optional<std::int64_t> base_;  // once the store was read
+  std::optional<std::int64_t> base_;
 };
 
 // `address`: "s3://bucket/run/"; `name`: the training's.
@@ -83,6 +90,9 @@ Result<std::shared_ptr<StoredCheckpoints>> open_stored_checkpoints(
 // Brings one file of a checkpoint into a folder of this machine, and verifies it.
 Async<> take_file(StoredCheckpoints& stored, StoredCheckpoint from, StoredFile file, std::string folder, Room room,
                   CancelToken token);
+// Reads one file of a checkpoint, in this version, and compares its SHA-256.
+Async<> verify_file(StoredCheckpoints& stored, StoredCheckpoint from, StoredFile file, std::string version,
+                    CancelToken token);
 // A machine sends a file of its work directory to the store, and fetches one from there, at signed addresses.
 Async<> push_file(StoredCheckpoints& stored, std::shared_ptr<agent::AgentClient> agent, std::string path,
                   StoredFile file, std::string key, CancelToken token);

@@ -62,6 +62,12 @@ Async<agent::PullAddress> get_address(objects::ObjectStore& store, std::string k
   co_return address_of(std::move(made));
 }
 
+Result<> check_digest(const StoredFile& file, const store::Fingerprint& found) {
+  if (found.sha256 == file.sha256) return success();
+  return make_error(ErrorKind::integrity, fmt::format("'{}' has the SHA-256 {} where latest.json says {}", file.name,
+                                                      found.sha256, file.sha256));
+}
+
 }  // namespace
 
 Async<> take_file(StoredCheckpoints& stored, StoredCheckpoint from, StoredFile file, std::string folder, Room room,
@@ -71,9 +77,21 @@ Async<> take_file(StoredCheckpoints& stored, StoredCheckpoint from, StoredFile f
                                                         std::move(room), nullptr, std::move(token)));
   const std::function<Result<store::Fingerprint>()> hash = [path] { return store::fingerprint_file(path, true); };
   RILLE_CO_TRY(const store::Fingerprint found, co_await thread_job(stored.loop(), hash));
-  if (found.sha256 == file.sha256) co_return success();
-  co_return make_error(ErrorKind::integrity, fmt::format("'{}' has the SHA-256 {} where latest.json says {}", file.name,
-                                                         found.sha256, file.sha256));
+  co_return check_digest(file, found);
+}
+
+Async<> verify_file(StoredCheckpoints& stored, StoredCheckpoint from, StoredFile file, std::string version,
+                    CancelToken token) {
+  store::Hasher hasher(true);
+  const objects::Sink sink = [&hasher](std::string_view piece) -> Result<> {
+    hasher.update(piece);
+    return success();
+  };
+  objects::GetRequest all;
+  all.if_match = std::move(version);
+  std::string key = stored.key(from, file);
+  RILLE_CO_CHECK(co_await stored.store().get(std::move(key), all, sink, std::move(token)));
+  co_return check_digest(file, hasher.finish());
 }
 
 Async<> push_file(StoredCheckpoints& stored, std::shared_ptr<agent::AgentClient> agent, std::string path,
@@ -83,6 +101,11 @@ Async<> push_file(StoredCheckpoints& stored, std::shared_ptr<agent::AgentClient>
     return push_part(pushing, std::move(upload), number, from, bytes, std::move(t));
   };
   const objects::PutRequest request;
+  if (file.size_bytes == 0) {  // an upload needs a part, and a part needs bytes
+    objects::Body nothing;
+    RILLE_CO_CHECK(co_await stored.store().put(key, std::move(nothing), request, token));
+    co_return success();
+  }
   RILLE_CO_CHECK(co_await send_in_parts(stored.store(), stored.loop(), key, file.size_bytes, request, put, token));
   // The machine's word is not enough: a signed address takes as many bytes as are sent.
   RILLE_CO_TRY(const objects::ObjectInfo made, co_await stored.store().head(std::move(key), std::move(token)));

@@ -476,16 +476,17 @@ TEST_CASE("checkpoints that are kept count against disk_bytes") {
 }
 
 namespace {
-// A call on a real agent that publishes a checkpoint of step 7, whose files were staged before.
-auto publishing(const Runner& r, const S3Server& s3, bool stages) {
-  return [&r, &s3, stages](Live& l) -> CppGuest::Body {
-    return [&l, &r, &s3, stages](FiberId f) -> Async<Value> {
+// A call on a real agent that publishes a checkpoint of step 7, whose files were staged before. It ends once `awaited`
+// is there; "": at once.
+auto publishing(const Runner& r, const S3Server& s3, bool stages, std::string awaited = "") {
+  return [&r, &s3, stages, awaited](Live& l) -> CppGuest::Body {
+    return [&l, &r, &s3, stages, awaited](FiberId f) -> Async<Value> {
       const Value none{Value::Object{}};
       RILLE_CO_TRY(LeaseView box, co_await l.run->rent(f, stages ? "box" : "other", none, "test"));
       const std::string from = r.dir.path + "/made", to = "checkpoints/step-00000007";
       if (stages) RILLE_CO_CHECK(co_await l.run->stage(f, box.id, from, to, none, "test:0"));
       Value payload;
-      payload.set("do", "hold").set("file", from).set("value", 7);
+      payload.set("do", "hold").set("file", awaited.empty() ? from : awaited).set("value", 7);
       if (stages) payload.set("checkpoint", Value().set("step", 7).set("directory", to));
       CallSpec s = spec("train", payload.to_json());
       s.keep_checkpoints = true;
@@ -530,6 +531,54 @@ TEST_CASE("a machine sends its checkpoints to a store at signed addresses, and t
   const std::string there = next.instance() + "/work/checkpoints/step-00000007/";
   CHECK(std::filesystem::file_size(there + "model.safetensors") == 20'000'000);
   CHECK(std::filesystem::file_size(there + "manifest.json") == 2);
+}
+
+TEST_CASE("a resumed runner does not replace a later run's checkpoint with those of a call that ran on") {
+  S3Server s3;
+  Runner r, later;
+  make_checkpoint(r);
+  const std::string go = r.dir.path + "/go";
+  auto first = r.begin(publishing(r, s3, true, go));
+  until(*first, [&] { return r.count("checkpoint_kept") == 1; });
+  first.reset();  // the runner is killed, and the call goes on
+  make_checkpoint(later);
+  REQUIRE(later.run(publishing(later, s3, true)).value() == Value(7));
+  const std::string theirs = s3.objects["runs/train/latest.json"];
+  CHECK(transfer::read_latest(theirs, "latest.json").value().checkpoints.front().generation == 2);
+  std::ofstream(go) << "x";
+  REQUIRE(r.run(publishing(r, s3, true, go)).value() == Value(7));
+  CHECK(r.count("checkpoint_kept") == 1);
+  CHECK(r.count("warning") == 1);
+  CHECK(s3.objects["runs/train/latest.json"] == theirs);
+}
+
+TEST_CASE("a checkpoint with an empty file is kept in a store") {
+  S3Server s3;
+  Runner r, next;
+  make_checkpoint(r);
+  std::ofstream(r.dir.path + "/made/empty.txt");
+  REQUIRE(r.run(publishing(r, s3, true)).value() == Value(7));
+  CHECK(r.count("checkpoint_kept") == 1);
+  CHECK(r.count("warning") == 0);
+  make_checkpoint(next);
+  REQUIRE(next.run(publishing(next, s3, false)).value() == Value(7));
+  CHECK(next.count("checkpoint_restored") == 1);
+  CHECK(std::filesystem::file_size(next.instance() + "/work/checkpoints/step-00000007/empty.txt") == 0);
+}
+
+TEST_CASE("the last checkpoint is sent again to a store that was throttled") {
+  S3Server s3;
+  Runner r;
+  make_checkpoint(r);
+  int refused = 0;
+  s3.fault = [&](const S3Server::Asked& asked) {
+    const bool publishes = asked.method == "PUT" && asked.key.ends_with("latest.json");
+    return publishes && refused++ == 0 ? S3Server::Fault::throttled : S3Server::Fault::none;
+  };
+  REQUIRE(r.run(publishing(r, s3, true)).value() == Value(7));
+  CHECK(refused == 2);
+  CHECK(r.count("checkpoint_kept") == 1);
+  CHECK(r.count("warning") == 0);
 }
 
 TEST_CASE("a checkpoint that cannot be sent to the store is a warning, and latest.json is as before") {

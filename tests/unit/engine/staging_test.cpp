@@ -6,6 +6,7 @@
 #include "runtime/workflow/engine/connector.hpp"
 #include "runtime/workflow/engine/stage_choices.hpp"
 #include "tests/unit/engine/world.hpp"
+#include "tests/unit/net/scripted_server.hpp"
 
 using namespace rille;
 using namespace rille::engine;
@@ -80,6 +81,7 @@ class NotingConnector final : public Connector {
   void forget(const std::string&) override {}
   void adapt_query(Value&) const override {}
   void adapt_offers(Value&) const override {}
+  void adapt_volume(Value&) const override {}
   void adapt_rent(const std::string&, Value&) override {}
   Result<Value> adapt_resize(Value options) const override { return options; }
   void adapt_call(const CallSpec&, agent::StartRequest&) const override {}
@@ -91,12 +93,14 @@ class NotingConnector final : public Connector {
   Asked& asked_;
 };
 
-// A run on a rented machine that stages once. No connection of this process is allowed.
+// A run on a rented machine that stages once. Connections of this process are allowed only by may_connect.
 struct Stager {
   World world;
   Asked asked;
   std::vector<Value> events;
   std::vector<std::string> hosts;  // to which this process wanted to connect
+  bool may_connect = false;
+  std::vector<Value> progress;
 
   Result<Value> stage(std::string from, std::string to, Value options = Value(Value::Object{})) {
     auto loop = Loop::create().value();
@@ -118,11 +122,13 @@ struct Stager {
     config.number = run_number(journal->reader(), "r").value();
     config.connector = std::make_shared<NotingConnector>(asked);
     config.hooks.event = [this](const Value& e) { events.push_back(e); };
+    config.hooks.progress = [this](const Value& p) { progress.push_back(p); };
     auto replay = Replay::load(journal->reader(), "r").value();
     auto run = std::make_unique<RunImpl>(*loop, std::move(config), journal.get(), &leases, std::move(replay));
     RunLimits limits;
     limits.may_connect = [this](const std::string& host, const std::string&) -> Result<> {
       hosts.push_back(host);
+      if (may_connect) return success();
       return make_error(ErrorKind::denied, "not from here");
     };
     run->limit(limits);
@@ -206,6 +212,27 @@ TEST_CASE("stage: an address on this machine is fetched here, since the machine 
   REQUIRE_FALSE(s.stage("http://127.0.0.1:1/x", "x").ok());
   CHECK(s.asked.order.empty());
   CHECK(s.hosts == Order{"127.0.0.1"});
+}
+
+TEST_CASE("stage: neither progress nor errors show what is signed in an address") {
+  ScriptedServer server([](const ScriptedServer::Request&, ScriptedServer::Wire& w) { w.answer(200, "bytes"); });
+  Stager s;
+  s.may_connect = true;
+  REQUIRE(s.stage(server.url("/set.bin?signature=a/secret"), "data/").ok());
+  REQUIRE_FALSE(s.progress.empty());
+  CHECK(s.progress.front().text("what") == "fetch set.bin");
+  for (const Value& p : s.progress) CHECK(p.text("what").find("secret") == std::string::npos);
+  const auto message = [](std::string from, Value options = Value(Value::Object{})) {
+    Stager other;
+    return other.stage(std::move(from), "data/", std::move(options)).error().message;
+  };
+  const std::string nameless = message("https://user:secret@example.org/?signature=secret");
+  CHECK(nameless.find("https://example.org/") != std::string::npos);
+  CHECK(nameless.find("secret") == std::string::npos);
+  CHECK(message("ftp://user:secret@example.org/x").find("secret") == std::string::npos);
+  const std::string folder = s.world.dir.path + "/folder";
+  std::filesystem::create_directories(folder);
+  CHECK(message(folder, Value().set("unpack", true)).find(folder) != std::string::npos);
 }
 
 TEST_CASE("stage: an archive lies beside its folder while it is unpacked") {

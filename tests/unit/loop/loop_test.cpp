@@ -16,6 +16,7 @@
 #include "runtime/core/loop/spawn.hpp"
 #include "runtime/core/loop/subprocess.hpp"
 #include "runtime/core/loop/thread_job.hpp"
+#include "runtime/core/loop/together.hpp"
 
 using namespace rille;
 
@@ -347,4 +348,51 @@ TEST_CASE("a thread job outlives the coroutine that waits for it") {
   }
   ends.join();
   CHECK(seen == std::string(1000, 'x'));
+}
+
+namespace {
+struct Counted {
+  explicit Counted(int& n) : count(n) { ++count; }
+  ~Counted() { --count; }
+  Counted(const Counted&) = delete;
+  int& count;
+};
+
+Together<void> passing(Future<bool> gate, int& running, int& ended) {
+  return {"a gate", [gate, &running, &ended](CancelToken) -> Async<> {
+            const Counted counted(running);
+            co_await gate;
+            ++ended;
+            co_return success();
+          }};
+}
+
+detail::Branch await_both(Loop& loop, Future<bool> first, Future<bool> second, int& running, int& ended) {
+  std::vector<Together<void>> both;
+  both.push_back(passing(first, running, ended));
+  both.push_back(passing(second, running, ended));
+  (void)co_await together(loop, std::move(both), 0, CancelToken());
+  ended += 10;
+}
+}  // namespace
+
+TEST_CASE("tasks that run together are destroyed with the task that awaits them") {
+  auto loop = Loop::create().value();
+  for (const bool destroyed : {false, true}) {
+    const Future<bool> first(*loop), second(*loop);
+    int running = 0, ended = 0;
+    std::optional<detail::Branch> owner = await_both(*loop, first, second, running, ended);
+    owner->start();
+    CHECK(running == 2);
+    first.set(true);
+    loop->turn(1);
+    CHECK(running == 1);
+    CHECK(ended == 1);
+    if (destroyed) owner.reset();
+    CHECK(running == (destroyed ? 0 : 1));
+    second.set(true);
+    for (int turns = 0; turns < 3; ++turns) loop->turn(1);
+    CHECK(running == 0);
+    CHECK(ended == (destroyed ? 1 : 12));
+  }
 }

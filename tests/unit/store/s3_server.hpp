@@ -8,13 +8,16 @@
 
 class S3Server {
  public:
-  enum class Fault { none, denied, lost };  // lost: has its effect, and the connection is cut before the answer
+  // lost: has its effect, and the connection is cut before the answer. throttled: for longer than calls wait
+  enum class Fault { none, denied, lost, throttled };
   struct Asked {
     std::string method, key, query;  // of a list: its prefix as the key
   };
 
   std::map<std::string, std::string> objects;  // by key. Change it in `fault`, or while nothing is asked
   std::function<Fault(const Asked&)> fault;
+  std::size_t page_max = 1000;
+  std::vector<std::string> intruders;  // keys and, ending in "/", prefixes that each list has besides
   ScriptedServer server{[this](const ScriptedServer::Request& r, ScriptedServer::Wire& w) { serve(r, w); }};
 
   S3Server() {
@@ -57,6 +60,7 @@ class S3Server {
     if (lists) asked.key = field(asked.query, "prefix");
     const Fault what = fault ? fault(asked) : Fault::none;
     if (what == Fault::denied) return w.answer(403, "<Error><Code>AccessDenied</Code></Error>");
+    if (what == Fault::throttled) return w.answer(503, "<Error><Code>SlowDown</Code></Error>", "Retry-After: 3600\r\n");
     lost_ = what == Fault::lost;
     if (lists) return answer(w, 200, list(asked));
     if (r.method == "PUT" || r.method == "POST") return put(r, w, asked);
@@ -100,6 +104,7 @@ class S3Server {
         (!match.empty() && (found == objects.end() || etag(found->second) != match)))
       return answer(w, 412, "<Error><Code>PreconditionFailed</Code></Error>");
     std::string body = r.body;
+    if (!upload.empty() && parts_[upload].empty()) return answer(w, 400, "<Error><Code>MalformedXML</Code></Error>");
     if (!upload.empty()) {
       body.clear();
       for (const auto& [n, bytes] : parts_[upload]) body += bytes;
@@ -110,10 +115,16 @@ class S3Server {
   }
 
   std::string list(const Asked& asked) const {
-    const std::string delimiter = field(asked.query, "delimiter");
-    std::string rows, last;
+    const std::string delimiter = field(asked.query, "delimiter"), after = field(asked.query, "continuation-token");
+    std::string rows, last, end;
+    for (const std::string& key : intruders)
+      rows += key.ends_with('/') ? "<CommonPrefixes><Prefix>" + key + "</Prefix></CommonPrefixes>"
+                                 : "<Contents><Key>" + key + "</Key><Size>1</Size></Contents>";
+    std::size_t keys = 0;
     for (const auto& [key, bytes] : objects) {
-      if (key.compare(0, asked.key.size(), asked.key) != 0) continue;
+      if (key.compare(0, asked.key.size(), asked.key) != 0 || key <= after) continue;
+      if (delimiter.empty() && ++keys > page_max) break;
+      end = key;
       const std::size_t cut = delimiter.empty() ? std::string::npos : key.find(delimiter, asked.key.size());
       if (cut == std::string::npos) {
         rows += "<Contents><Key>" + key + "</Key><Size>" + std::to_string(bytes.size()) + "</Size></Contents>";
@@ -122,7 +133,9 @@ class S3Server {
         rows += "<CommonPrefixes><Prefix>" + last + "</Prefix></CommonPrefixes>";
       }
     }
-    return "<ListBucketResult><IsTruncated>false</IsTruncated>" + rows + "</ListBucketResult>";
+    const bool more = keys > page_max;
+    return "<ListBucketResult><IsTruncated>" + std::string(more ? "true" : "false") + "</IsTruncated>" +
+           (more ? "<NextContinuationToken>" + end + "</NextContinuationToken>" : "") + rows + "</ListBucketResult>";
   }
 
   std::map<std::string, std::map<int, std::string>> parts_;

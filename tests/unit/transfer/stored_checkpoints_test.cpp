@@ -1,5 +1,7 @@
 #include "runtime/workflow/transfer/stored_checkpoints.hpp"
 
+#include <fmt/format.h>
+
 #include <catch2/catch.hpp>
 
 #include "runtime/core/base/id.hpp"
@@ -30,11 +32,12 @@ struct Bucket {
   static std::string bytes_of(const std::string& name, std::int64_t step) {
     return name + " of step " + std::to_string(step);
   }
+  static std::string step_folder(std::int64_t step) { return fmt::format("step-{:08}", step); }
   static StoredCheckpoint checkpoint(std::int64_t step, std::int64_t generation = 1) {
     StoredCheckpoint out;
     out.step = step;
     out.generation = generation;
-    out.directory = "checkpoints/step";
+    out.directory = "checkpoints/" + step_folder(step);
     for (const char* name : {"model.safetensors", "opt.safetensors", manifest_name}) {
       const std::string bytes = bytes_of(name, step);
       out.files.push_back({name, static_cast<std::int64_t>(bytes.size()), sha256_hex(bytes)});
@@ -129,6 +132,21 @@ TEST_CASE_METHOD(Bucket, "an older machine, process or run never replaces the la
   CHECK(steps() == std::vector<std::int64_t>{35, 30, 20});
   CHECK(whole());
   CHECK(s3.objects.size() == 3 * 3 + 1);
+}
+
+TEST_CASE_METHOD(Bucket, "a writer that did not take over a newer one's checkpoint does not replace it") {
+  const auto first = writer("a"), other = writer("b");
+  REQUIRE(add(*first, 10).ok());
+  const std::int64_t base = first->base();
+  REQUIRE(add(*other, 20).ok());
+  const auto again = writer("a", 2);  // a later process of the first writer, whose training went on meanwhile
+  again->count_from(base);
+  CHECK(add(*again, 30).error().kind == ErrorKind::state);
+  CHECK(steps() == std::vector<std::int64_t>{20, 10});
+  again->follow(latest().value());  // now it goes on from step 20
+  REQUIRE(add(*again, 40).ok());
+  CHECK(add(*other, 50).error().kind == ErrorKind::state);
+  CHECK(steps() == std::vector<std::int64_t>{40, 20, 10});
 }
 
 TEST_CASE_METHOD(Bucket, "of two writers at the same time the newer one wins, whoever comes first") {
@@ -244,6 +262,9 @@ TEST_CASE_METHOD(Bucket, "a latest.json that is damaged, foreign or hostile is a
   hostile([](StoredCheckpoint& c) { c.files[0].size_bytes = -1; });
   hostile([](StoredCheckpoint& c) { c.files.pop_back(); });
   hostile([](StoredCheckpoint& c) { c.step = 11; });
+  for (const char* directory : {"", ".", "scripts", "/tmp/step-00000010", "../step-00000010", "a/../step-00000010",
+                                "step-00000010/", "checkpoints/step-00000011", "checkpoints/xstep-00000010"})
+    hostile([directory](StoredCheckpoint& c) { c.directory = directory; });
   for (const std::string& text : bad) {
     INFO(text);
     s3.objects["run/train/latest.json"] = text;
@@ -251,4 +272,85 @@ TEST_CASE_METHOD(Bucket, "a latest.json that is damaged, foreign or hostile is a
     CHECK(s3.objects["run/train/latest.json"] == text);
   }
   CHECK(read_latest(good, "x").value().to_json() == good);
+}
+
+TEST_CASE_METHOD(Bucket, "a checkpoint that latest.json could not name is refused before its files are sent") {
+  const auto a = writer("a");
+  REQUIRE(add(*a, 10).ok());
+  const auto before = s3.objects;
+  const auto refused = [&](const std::function<void(StoredCheckpoint&)>& change) {
+    StoredCheckpoint made = checkpoint(20);
+    change(made);
+    const StoredCheckpoints::Send send = [](StoredFile, std::string, CancelToken) -> Async<> {
+      FAIL_CHECK("a file is sent");
+      co_return success();
+    };
+    const Error e = run_blocking(*loop, a->add(made, StoreRetention(), send, CancelToken())).error();
+    CHECK(e.kind == ErrorKind::invalid);
+    CHECK(e.message.find("step 20") != std::string::npos);
+    CHECK(s3.objects == before);
+  };
+  refused([](StoredCheckpoint& c) { c.directory = "/tmp/step-00000020"; });
+  refused([](StoredCheckpoint& c) { c.directory = "out"; });
+  refused([](StoredCheckpoint& c) { c.files.pop_back(); });
+  refused([](StoredCheckpoint& c) { c.files.insert(c.files.begin(), stored_files_max, c.files.front()); });
+  CHECK(steps() == std::vector<std::int64_t>{10});
+}
+
+TEST_CASE_METHOD(Bucket, "a list of checkpoints that grows too large names fewer of the oldest") {
+  Latest full;
+  full.writer = "a";
+  for (std::int64_t step = 800; step > 0; --step) {
+    StoredCheckpoint one = checkpoint(step);
+    one.folder = stored_folder(one, "00000000");
+    for (int i = 0; i < 170; ++i)
+      one.files.insert(one.files.begin(), {"rank-" + std::to_string(i), 1, std::string(64, 'a')});
+    full.checkpoints.push_back(std::move(one));
+  }
+  REQUIRE(full.to_json().size() > static_cast<std::size_t>(latest_bytes_max));
+  const std::string text = text_of_latest(full, "x").value();
+  CHECK(text.size() <= static_cast<std::size_t>(latest_bytes_max));
+  const Latest now = read_latest(text, "x").value();
+  CHECK(now.checkpoints.front().step == 800);
+  CHECK(now.checkpoints.size() > 400);
+  Latest one;
+  one.checkpoints = {checkpoint(1)};
+  one.checkpoints[0].folder = stored_folder(one.checkpoints[0], "00000000");
+  one.writer = std::string(5000, 'w');
+  CHECK(text_of_latest(one, "x").error().kind == ErrorKind::invalid);
+}
+
+TEST_CASE_METHOD(Bucket, "a folder that is left over is removed page by page") {
+  const std::string left = "run/train/step-00000001-g0-e1-00000000/";
+  for (int i = 0; i < 25; ++i) s3.objects[left + "file-" + std::to_string(100 + i)] = "x";
+  s3.page_max = 10;
+  std::vector<std::string> asked;  // of the folder
+  s3.fault = [&](const S3Server::Asked& a) {
+    if (a.key.starts_with(left)) asked.push_back(a.method);
+    return Fault::none;
+  };
+  const auto a = writer("a");
+  REQUIRE(add(*a, 10).ok());
+  CHECK(s3.objects.lower_bound(left)->first.find(left) == std::string::npos);
+  REQUIRE(asked.size() == 3 + 25);
+  for (std::size_t at = 0; at < asked.size(); ++at) CHECK(asked[at] == (at % 11 == 0 ? "GET" : "DELETE"));
+}
+
+TEST_CASE_METHOD(Bucket, "a store that lists other keys than were asked for does not get them removed") {
+  const std::string left = "run/train/step-00000001-g0-e1-00000000/";
+  const std::string theirs = "run/other/step-00000001-g0-e1-00000000/";
+  for (const std::string& intruder : {theirs + "model", theirs}) {
+    INFO(intruder);
+    s3.objects = {{left + "model", "x"}, {theirs + "model", "theirs"}};
+    std::size_t removed_elsewhere = 0;
+    s3.fault = [&](const S3Server::Asked& a) {
+      removed_elsewhere += a.method == "DELETE" && !a.key.starts_with("run/train/");
+      return Fault::none;
+    };
+    s3.intruders = {intruder};
+    const auto a = writer("a");
+    REQUIRE(add(*a, 10).ok());  // the checkpoint is published; what is left over stays
+    CHECK(removed_elsewhere == 0);
+    CHECK(steps() == std::vector<std::int64_t>{10});
+  }
 }
