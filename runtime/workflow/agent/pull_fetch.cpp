@@ -112,6 +112,7 @@ Async<> PullFetch::run(Self self, CancelToken token) {
   std::vector<Together<void>> workers(static_cast<std::size_t>(count));
   for (auto& worker : workers) worker.start = [self](CancelToken stop) { return work(self, std::move(stop)); };
   (void)co_await together(self->loop_, std::move(workers), 0, self->stop_.token());
+  if (self->useless_) self->part_->discard();
   if (self->failed_) co_return *self->failed_;
   co_return success();
 }
@@ -216,7 +217,7 @@ Async<> PullFetch::fetch(Self self, Piece& piece, CancelToken token) {
                           : std::move(*answer).error();
     // Without a byte the client has tried again already, as often as `retry` says.
     const bool moved = self->moved_bytes_ > moved_before;
-    if (!error.retryable || !moved || (!piece.ranged && ++piece.restarts > restarts_max))
+    if (!error.retryable || self->useless_ || !moved || (!piece.ranged && ++piece.restarts > restarts_max))
       co_return self->explained(std::move(error));
     if (!piece.ranged) self->start_again(piece);
     RILLE_CO_CHECK(co_await sleep_for(self->loop_, self->site_.retry.base_ms, token));
@@ -272,7 +273,7 @@ Result<> PullFetch::head_of_part(Piece& piece, const net::HttpResponse& answer) 
 Result<> PullFetch::head_of_whole(Piece& piece, const net::HttpResponse& answer) {
   // A server that answered with ranges before and now does not, or no more from the start.
   if (piece.ranged && begun_ && object_.parts() > 1) {
-    discard();
+    useless_ = true;
     return make_error(ErrorKind::network, fmt::format("'{}' no longer answers with ranges", shown_url()),
                       "stage it again")
         .with_retry();
@@ -327,15 +328,9 @@ Result<> PullFetch::take(Piece& piece, std::string_view bytes) {
 void PullFetch::start_again(Piece& piece) { done_bytes_ -= std::exchange(piece.got_bytes, 0); }
 
 Error PullFetch::changed() {
-  discard();
+  useless_ = true;
   return make_error(ErrorKind::integrity, fmt::format("'{}' has changed while it was fetched", shown_url()),
                     "stage it again, when no program writes it any more");
-}
-
-// What is done is of another version.
-void PullFetch::discard() {
-  part_->discard();
-  discarded_ = true;
 }
 
 Error PullFetch::expired() const {

@@ -75,7 +75,7 @@ class PullFetch : public std::enable_shared_from_this<PullFetch> {
   static Async<> run(std::shared_ptr<PullFetch> self, CancelToken token);
 
   // What was left of an earlier pull did not fit any more, and is gone: a new fetch can begin.
-  bool outdated() const { return resumed_ && discarded_ && moved_bytes_ == 0; }
+  bool outdated() const { return resumed_ && useless_ && moved_bytes_ == 0; }
   bool not_modified() const { return not_modified_; }
   std::int64_t moved_bytes() const { return moved_bytes_; }
   std::string version() const { return object_.version.empty() ? object_.validator : object_.version; }
@@ -105,7 +105,6 @@ class PullFetch : public std::enable_shared_from_this<PullFetch> {
   Result<> learn(const net::HttpResponse& answer, std::int64_t total);
   Result<> take(Piece& piece, std::string_view bytes);
   void start_again(Piece& piece);
-  void discard();
   Error changed();
   Error expired() const;
   Error refusal(const net::HttpRequest& request, const net::HttpResponse& answer);
@@ -127,7 +126,8 @@ class PullFetch : public std::enable_shared_from_this<PullFetch> {
   std::vector<std::size_t> unsynced_;
   bool begun_ = false;  // the object's size and validator are known, and the part file is there
   bool entered_ = false, gate_open_ = false, heard_ = false, not_modified_ = false, syncing_ = false;
-  bool resumed_ = false, discarded_ = false;
+  bool resumed_ = false;
+  bool useless_ = false;  // the part file is of another version: discarded when no worker uses it any more
   std::vector<Future<bool>> at_gate_;
   std::optional<Error> failed_;
   CancelSource stop_;

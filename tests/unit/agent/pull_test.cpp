@@ -1,5 +1,6 @@
 #include "runtime/workflow/agent/pull.hpp"
 
+#include <mutex>
 #include <set>
 
 #include "runtime/core/loop/together.hpp"
@@ -186,6 +187,37 @@ TEST_CASE_METHOD(PullFixture,
     CHECK_FALSE(left_over());
     CHECK_FALSE(fs::exists(file()));
   }
+}
+
+// A part that ends in the same turn of the loop in which another part's head tells of the change is noted as done, in a
+// part file that is there still.
+TEST_CASE_METHOD(PullFixture, "an object that changes while parts end in the same turn is an integrity error") {
+  std::mutex mutex;
+  std::vector<std::pair<Request, Wire*>> open;  // asked for, and not answered yet
+  ScriptedServer server([&](const Request& r, Wire& w) {
+    const std::lock_guard lock(mutex);
+    if (r.header("range").starts_with("bytes=0-")) serve(r, w);
+    else open.emplace_back(r, &w);
+  });
+  const auto answer_at_once = [&]() -> Task<void> {
+    const auto asked = [&] {
+      const std::lock_guard lock(mutex);
+      return open.size() == 3;
+    };
+    while (!asked()) (co_await sleep_for(*loop, 1, {})).ok();
+    for (std::size_t i = 0; i < 3; ++i) {
+      etag = i == 1 ? "\"v2\"" : "\"v1\"";
+      open[i].first.headers.erase("if-match");
+      serve(open[i].first, *open[i].second);
+    }
+  };
+  request.parallel = 3;
+  loop->spawn(answer_at_once());
+  const auto pulled = pull(server.url());
+  REQUIRE_FALSE(pulled.ok());
+  CHECK(pulled.error().kind == ErrorKind::integrity);
+  CHECK_FALSE(left_over());
+  CHECK_FALSE(fs::exists(file()));
 }
 
 TEST_CASE_METHOD(PullFixture, "parts of an older version are thrown away if no version is asked for") {
