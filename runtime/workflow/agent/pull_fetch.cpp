@@ -293,7 +293,9 @@ Result<> PullFetch::head_of_whole(Piece& piece, const net::HttpResponse& answer)
 Result<> PullFetch::learn(const net::HttpResponse& answer, std::int64_t total) {
   const std::string validator = validator_of(answer);
   const bool other_size = object_.size_bytes >= 0 && total >= 0 && total != object_.size_bytes;
-  const bool other_version = object_.version.starts_with('"') && !validator.empty() && validator != object_.version;
+  // gs names a version by its generation, which is no ETag.
+  const std::string said = object_.version.starts_with('"') ? validator : answer.header("x-goog-generation");
+  const bool other_version = !object_.version.empty() && !said.empty() && said != object_.version;
   const bool other = !object_.validator.empty() && !validator.empty() && validator != object_.validator;
   if (other_size || other_version || other) return changed();
   if (begun_) return success();

@@ -202,6 +202,7 @@ Async<agent::PullAddress> Calls::sign_one(StagingPtr s, std::size_t i, CancelTok
   }
   objects::PresignRequest request;
   request.key = s->files[i].key;
+  request.version = s->files[i].version;
   RILLE_CO_TRY(objects::Presigned made, co_await s->store->presign(std::move(request), std::move(token)));
   out.url = std::move(made.url);
   out.headers = std::move(made.headers);

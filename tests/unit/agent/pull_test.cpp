@@ -189,6 +189,32 @@ TEST_CASE_METHOD(PullFixture,
   }
 }
 
+TEST_CASE_METHOD(PullFixture, "an object of another generation than the one asked for is an integrity error") {
+  std::string generation = "7";
+  ScriptedServer gs([&](const Request& r, Wire& w) {
+    const std::string range = r.header("range");
+    const std::string told = "x-goog-generation: " + generation + "\r\nETag: \"e\"\r\n";
+    if (range.empty()) return w.answer(200, content, told);
+    const std::size_t from = std::stoul(range.substr(6));
+    const std::string piece = content.substr(from, part_bytes), total = std::to_string(content.size());
+    const std::string bytes = std::to_string(from) + "-" + std::to_string(from + piece.size() - 1);
+    w.answer(206, piece, told + "Content-Range: bytes " + bytes + "/" + total + "\r\n");
+  });
+  request.version = "8";
+  for (const std::int64_t size : {part_bytes, std::int64_t{105'000}}) {
+    INFO(size);
+    content.resize(static_cast<std::size_t>(size)), request.size_bytes = size;
+    request.key = "generation " + std::to_string(size), request.path = "data/" + std::to_string(size);
+    generation = "7";
+    const auto other = pull(gs.url());
+    REQUIRE_FALSE(other.ok());
+    CHECK(other.error().kind == ErrorKind::integrity);
+    CHECK_FALSE(left_over());
+    generation = "8";
+    CHECK(pull(gs.url()).value().version == "8");
+  }
+}
+
 // A part that ends in the same turn of the loop in which another part's head tells of the change is noted as done, in a
 // part file that is there still.
 TEST_CASE_METHOD(PullFixture, "an object that changes while parts end in the same turn is an integrity error") {

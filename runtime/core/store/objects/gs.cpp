@@ -204,12 +204,14 @@ Async<std::string> GsStore::signature(std::string account, std::string text, Can
 
 Async<Presigned> GsStore::presign(PresignRequest request, CancelToken token) {
   RILLE_CO_TRY(net::Parts parts, presigned_parts(request));
+  if (!request.version.empty()) parts.set_header("x-goog-if-generation-match", request.version);
   RILLE_CO_TRY(const std::string who, co_await account(token));
   const std::int64_t now_us = rest_.now_us();
   const net::GoogleUrl made = net::google_url(std::move(parts), who, now_us, request.expires_s);
   RILLE_CO_TRY(const std::string bytes, co_await signature(who, made.text, token));
   Presigned out;
   out.url = made.parts.url() + "&X-Goog-Signature=" + net::hex(bytes);
+  out.headers = made.parts.headers;
   out.expires_wall_us = now_us + request.expires_s * 1'000'000;
   co_return out;
 }
