@@ -169,10 +169,10 @@ class AgentClient {
   virtual Async<Transfer> get(std::string remote_path, std::string local_path, TransferProgress progress = {},
                               CancelToken token = {}, Room room = {});
   // The instance fetches a file by itself, in parts at the same time. Parts that are done are kept across channels,
-  // agents and runners; a file that is already there, unchanged and of that version, is not fetched again. Fails with
-  // `integrity` if the object changes meanwhile or has another digest; with `network` and code cannot_reach if the
-  // instance gets no byte from the server at all; with `quota` and code disk_full, before the first byte, if the disk
-  // has no room.
+  // agents and runners; at most pulls_max run at once, others wait. A file that is already there, unchanged and of that
+  // version, is not fetched again. Fails with `integrity` if the object changes meanwhile or has another digest; with
+  // `network` and code cannot_reach if the instance gets no byte from the server at all; with `quota` and code
+  // disk_full, before the first byte, if the disk has no room.
   virtual Async<Pulled> pull(PullRequest request, PullSign sign, TransferProgress progress = {},
                              CancelToken token = {});
   // The instance sends a range of a file to a server by PUT. Fails with the server's status as `http_status` if it

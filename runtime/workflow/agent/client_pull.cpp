@@ -3,7 +3,6 @@
 
 #include "runtime/workflow/agent/client_state.hpp"
 #include "runtime/workflow/agent/heard.hpp"
-#include "runtime/workflow/agent/pull.hpp"
 
 namespace rille::agent {
 
@@ -34,6 +33,7 @@ Async<Pulled> AgentClient::pull(PullRequest request, PullSign sign, TransferProg
   auto run = [](State::Self self, PullRequest wanted, PullSign make, TransferProgress told,
                 CancelToken cancel) -> Async<Pulled> {
     std::int64_t most_bytes = 0;
+    RILLE_CO_TRY(const PullSlots::Held slot, co_await PullSlots::take(self->pulls, cancel));
     for (bool first = true;; first = false) {
       const std::int64_t before_bytes = most_bytes, signed_ns = self->loop.clock().monotonic_ns();
       RILLE_CO_TRY(const PullAddress address, co_await make(cancel));

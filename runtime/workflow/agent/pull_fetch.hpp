@@ -39,7 +39,7 @@ class PullPace {
   std::int64_t rate_, free_at_ns_ = 0;
 };
 
-// Limits how many GETs of one agent run at the same time.
+// Limits how many GETs of one agent, or pulls of one channel, run at the same time. The first to wait is the next.
 class PullSlots {
  public:
   class Held {
