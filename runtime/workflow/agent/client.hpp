@@ -182,8 +182,9 @@ class AgentClient {
   // there. Nothing is written outside the folder. Fails with `integrity` if the archive is damaged or holds paths that
   // lead out of it. Returns how many files were written, and their bytes.
   virtual Async<Transfer> unpack(std::string archive, std::string folder, CancelToken token = {});
-  // Removes the files below a folder that are not in `keep`, whose paths are relative to it; then empty folders.
+  // Removes the files below a folder that are not in `keep`, whose paths are relative to it; then empty folders in it.
   virtual Async<> prune(std::string folder, std::vector<std::string> keep, CancelToken token = {});
+  virtual Async<> remove(std::string folder, CancelToken token = {});  // a folder and what is in it
   Async<FileInfo> stat(std::string remote_path, bool digest, CancelToken token = {});
   Async<std::vector<FileInfo>> list(std::string remote_path, CancelToken token = {});  // lists recursively, sorted
 

@@ -116,7 +116,7 @@ Async<agent::Transfer> Calls::move_staged(StagingPtr s, agent::AgentClient& agen
   if (s->simulated) co_return moved;
   if (s->choices.unpack) {
     RILLE_CO_TRY(moved, co_await agent.unpack(s->target, folder_named(s->to), token));
-    RILLE_CO_CHECK(co_await agent.prune(s->unpack_folder(), std::vector<std::string>(), token));
+    RILLE_CO_CHECK(co_await agent.remove(s->unpack_folder(), token));
   }
   if (s->choices.mirror) {
     RILLE_CO_TRY(std::vector<std::string> keep, co_await files_to_keep(run_.loop(), s));

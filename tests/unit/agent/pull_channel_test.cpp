@@ -167,6 +167,23 @@ TEST_CASE_METHOD(PullFixture,
   }
 }
 
+TEST_CASE_METHOD(PullFixture,
+                 "prune keeps more names than a frame holds, and a folder is removed with all that it has") {
+  std::filesystem::create_directories(file("set/m"));
+  for (const char* name : {"a", "aa", "m/x", "m/y", "z", "zz"}) write(file(std::string("set/") + name), "x");
+  std::vector<std::string> keep = {"z", "m/x", "a"};
+  for (int i = 0; i < 6'000; ++i) keep.push_back("m/" + std::to_string(i) + std::string(4'000, 'n'));
+  auto client = connect();
+  const auto pruned = wait(client->prune("set", keep));
+  if (!pruned) FAIL(pruned.error().summary());
+  std::set<std::string> left;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(file("set")))
+    left.insert(entry.path().string().substr(file("set").size() + 1));
+  CHECK(left == std::set<std::string>{"a", "m", "m/x", "z"});
+  REQUIRE(wait(client->remove("set")).ok());
+  CHECK_FALSE(std::filesystem::exists(file("set")));
+}
+
 TEST_CASE_METHOD(HostilePull, "what a machine says of a pull is what was asked for, or refused") {
   const std::string sound = R"("size":105000,"moved":0,"version":"\"v1\"","sha256":")" + sha() + "\"";
   for (const std::string& said :

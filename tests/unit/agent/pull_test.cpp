@@ -436,7 +436,7 @@ TEST_CASE_METHOD(PullFixture, "prune removes what is not kept, and follows no li
   FileServer server(directory + "/work");
   Value header;
   header.set("path", "set");
-  REQUIRE(server.handle("prune", header, std::string("a\0sub/c\0", 8)).ok());
+  REQUIRE(server.handle("prune", header, std::string("\0\0a\0sub/c\0", 10)).ok());
   std::set<std::string> left;
   for (const auto& entry : fs::recursive_directory_iterator(file("set")))
     left.insert(entry.path().string().substr(file("set").size() + 1));
@@ -444,8 +444,12 @@ TEST_CASE_METHOD(PullFixture, "prune removes what is not kept, and follows no li
   CHECK(fs::exists(file("outside")));
   for (const char* bad : {".", "..", "/tmp", ""}) {
     header.set("path", bad);
-    CHECK(server.handle("prune", header, "").error().kind == ErrorKind::invalid);
+    CHECK(server.handle("prune", header, std::string(2, '\0')).error().kind == ErrorKind::invalid);
   }
   header.set("path", "missing");
-  CHECK(server.handle("prune", header, "").ok());
+  CHECK(server.handle("prune", header, std::string(2, '\0')).ok());
+  header.set("path", "set");
+  for (const std::string& body : {std::string(), std::string(1, '\0'), std::string("\0\0cut", 5)})
+    CHECK(server.handle("prune", header, body).error().kind == ErrorKind::invalid);
+  CHECK(fs::exists(file("set/a")));
 }

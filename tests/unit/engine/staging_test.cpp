@@ -14,7 +14,8 @@ using namespace rille::engine::test;
 namespace {
 
 struct Asked {
-  std::vector<std::string> order;  // "pull PATH", "put PATH", "unpack ARCHIVE FOLDER", "prune FOLDER: KEPT .."
+  // "pull PATH", "put PATH", "unpack ARCHIVE FOLDER", "prune FOLDER: KEPT ..", "remove FOLDER"
+  std::vector<std::string> order;
   std::vector<agent::PullRequest> pulls;
   std::vector<std::string> urls;
   std::vector<Error> pull_errors;  // of the next pulls
@@ -63,6 +64,10 @@ class NotingAgent final : public agent::AgentClient {
     asked_.order.push_back(line);
     co_return success();
   }
+  Async<> remove(std::string folder, CancelToken) override {
+    asked_.order.push_back("remove " + folder);
+    co_return success();
+  }
 
  private:
   Asked& asked_;
@@ -81,6 +86,7 @@ class NotingConnector final : public Connector {
   void adapt_query(Value&) const override {}
   void adapt_offers(Value&) const override {}
   void adapt_rent(const std::string&, Value&) override {}
+  void adapt_volume(Value&) const override {}
   Result<Value> adapt_resize(Value options) const override { return options; }
   void adapt_call(const CallSpec&, agent::StartRequest&) const override {}
   Result<bool> reads_source(const std::string&, const Value&) override { return true; }
@@ -215,10 +221,10 @@ TEST_CASE("stage: an archive lies beside its folder while it is unpacked") {
   CHECK(moved->integer("files") == 3);
   CHECK(moved->integer("bytes") == 30);
   REQUIRE(s.asked.order.size() == 3);
-  const std::string beside = s.asked.order[2].substr(6, s.asked.order[2].size() - 7);
+  const std::string beside = s.asked.order[2].substr(7);
   CHECK(beside.starts_with("data.unpack-"));
   CHECK(s.asked.order ==
-        Order{"pull " + beside + "/set.tar.zst", "unpack " + beside + "/set.tar.zst data", "prune " + beside + ":"});
+        Order{"pull " + beside + "/set.tar.zst", "unpack " + beside + "/set.tar.zst data", "remove " + beside});
 }
 
 TEST_CASE("stage: a mirror of a folder keeps what the folder has") {
