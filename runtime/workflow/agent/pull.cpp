@@ -338,7 +338,7 @@ Async<Pulled> Puller::pull(Self self, PullOrder order, TransferProgress progress
       co_return make_error(
           ErrorKind::integrity,
           fmt::format("'{}' has {} bytes and the SHA-256 {}, but {} bytes and '{}' are expected",
-                      shown_address(order.url), print.size_bytes, print.sha256, wanted.size_bytes, wanted.sha256),
+                      net::shown_address(order.url), print.size_bytes, print.sha256, wanted.size_bytes, wanted.sha256),
           "the source has changed or is damaged, or the expected digest is of another version");
     }
     out.size_bytes = print.size_bytes, out.sha256 = print.sha256;

@@ -8,7 +8,6 @@
 #include "runtime/core/base/text.hpp"
 #include "runtime/core/loop/thread_job.hpp"
 #include "runtime/core/loop/together.hpp"
-#include "runtime/core/net/redact.hpp"
 
 namespace rille::agent {
 
@@ -82,11 +81,6 @@ PullFetch::PullFetch(Site site, PullOrder order, std::shared_ptr<PullPart> part,
     expires_.emplace(loop_.clock(), loop_.clock().wall_us() + order_.expires_in_ms * 1000);
     margin_ms_ = std::min(expiry_margin_ms, order_.expires_in_ms / 4);
   }
-}
-
-std::string shown_address(const std::string& url) {
-  const std::string shown = net::redact_url(url);
-  return shown.substr(0, shown.find('?'));
 }
 
 Async<> PullFetch::run(Self self, CancelToken token) {

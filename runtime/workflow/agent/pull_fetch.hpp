@@ -14,6 +14,7 @@
 
 #include "runtime/core/base/deadline.hpp"
 #include "runtime/core/net/http.hpp"
+#include "runtime/core/net/redact.hpp"
 #include "runtime/workflow/agent/client.hpp"
 #include "runtime/workflow/agent/pull_part.hpp"
 
@@ -25,8 +26,6 @@ struct PullOrder {
   net::Headers headers;
   std::int64_t expires_in_ms = 0;  // 0: does not expire. Relative, since the clocks of two machines differ
 };
-
-std::string shown_address(const std::string& url);  // for messages: without secrets and without the query
 
 // How fast bytes may come: bytes_per_second_max over all parts of a pull.
 class PullPace {
@@ -90,7 +89,7 @@ class PullFetch : public std::enable_shared_from_this<PullFetch> {
     bool complete() const { return begin + got_bytes == end; }
   };
 
-  std::string shown_url() const { return shown_address(order_.url); }
+  std::string shown_url() const { return net::shown_address(order_.url); }
   static Async<> work(Self self, CancelToken token);
   static Async<> enter(Self self);
   static Async<> fetch(Self self, Piece& piece, CancelToken token);

@@ -44,7 +44,8 @@ Result<std::string> place_of(const std::string& from, const std::string& local, 
   name = last_name_of(name);
   if (!name.empty()) return to + name;
   return make_error(ErrorKind::invalid,
-                    fmt::format("'{}' has no file name, so the file to be made in '{}' has none", from, to),
+                    fmt::format("'{}' has no file name, so the file to be made in '{}' has none",
+                                scheme == std::string::npos ? from : net::shown_address(from), to),
                     fmt::format("add a name: box:stage(address, \"{}NAME\")", to));
 }
 
@@ -218,10 +219,11 @@ Async<> Calls::choose_way(StagingPtr s, CancelToken token) {
 Async<std::string> Calls::local_copy(std::string from, std::string sha256, CancelToken token) {
   bool web = is_web(from) || from.starts_with("file://");
   if (std::size_t scheme = from.find("://"); !web && scheme != std::string::npos && scheme < 8)
-    co_return make_error(ErrorKind::invalid,
-                         fmt::format("cannot stage '{}': {}:// is not supported", from, from.substr(0, scheme)),
-                         "use an address in a store (s3://, oss://, cos://, obs://, gs://, az://), http(s)://, "
-                         "file://, or a path");
+    co_return make_error(
+        ErrorKind::invalid,
+        fmt::format("cannot stage '{}': {}:// is not supported", net::shown_address(from), from.substr(0, scheme)),
+        "use an address in a store (s3://, oss://, cos://, obs://, gs://, az://), http(s)://, "
+        "file://, or a path");
   if (!web && sha256.empty()) {
     std::error_code ec;
     if (!std::filesystem::exists(from, ec))
@@ -239,7 +241,7 @@ Async<std::string> Calls::local_copy(std::string from, std::string sha256, Cance
   stage.retry.attempts = 2;
   stage.retry.cap_ms = 2'000;
   stage.cache_directory = std::filesystem::path(run_.home()).parent_path().parent_path() / "cache";
-  agent::TransferProgress shown = transfer_progress("fetch " + last_name_of(from));
+  agent::TransferProgress shown = transfer_progress("fetch " + last_name_of(web ? net::shown_address(from) : from));
   stage.progress = [shown](const transfer::Progress& p) { shown(p.done_bytes, p.total_bytes); };
   std::string destination = run_.home() + "/staged/" + derive_hex({from, sha256}, 16);
   co_return co_await fetch_once(std::move(from), std::move(destination), std::move(stage), std::move(token));

@@ -102,6 +102,7 @@ struct Stager {
   World world;
   Asked asked;
   std::vector<Value> events;
+  std::vector<std::string> progress;
   std::vector<std::string> hosts;  // to which this process wanted to connect
 
   Result<Value> stage(std::string from, std::string to, Value options = Value(Value::Object{})) {
@@ -124,6 +125,7 @@ struct Stager {
     config.number = run_number(journal->reader(), "r").value();
     config.connector = std::make_shared<NotingConnector>(asked);
     config.hooks.event = [this](const Value& e) { events.push_back(e); };
+    config.hooks.progress = [this](const Value& p) { progress.push_back(p.text("what")); };
     auto replay = Replay::load(journal->reader(), "r").value();
     auto run = std::make_unique<RunImpl>(*loop, std::move(config), journal.get(), &leases, std::move(replay));
     RunLimits limits;
@@ -241,6 +243,23 @@ TEST_CASE("stage: a mirror of a folder keeps what the folder has") {
   REQUIRE_FALSE(refused.ok());
   CHECK(refused.error().kind == ErrorKind::invalid);
   CHECK(work.asked.order.empty());
+}
+
+TEST_CASE("stage: progress and errors show no query of an address, which may be a signature") {
+  Stager s;
+  const std::string name = "x?sig=secret";
+  std::ofstream(s.world.dir.path + "/" + name) << "data";
+  REQUIRE(s.stage("file://" + s.world.dir.path + "/" + name, "y").ok());
+  REQUIRE(s.progress.size() > 0);
+  CHECK(s.progress[0] == "fetch x");
+  for (const std::string& shown : s.progress) CHECK(shown.find("secret") == std::string::npos);
+  for (const char* nameless : {"https://example.org?code=secret", "https://me:secret@example.org/?code=1"}) {
+    Stager other;
+    const auto refused = other.stage(nameless, "data/");
+    REQUIRE_FALSE(refused.ok());
+    CHECK(refused.error().kind == ErrorKind::invalid);
+    CHECK(refused.error().summary().find("secret") == std::string::npos);
+  }
 }
 
 TEST_CASE("stage: options") {
