@@ -268,6 +268,7 @@ Async<bool> Puller::copy_from_cache(Self self, TargetPtr target, std::string sha
   if (file.empty()) co_return false;
   struct stat st {};
   if (::stat(file.c_str(), &st) == 0) RILLE_CO_CHECK(target->part->check_room(st.st_size));
+  target->part->discard();  // a note that stayed beside the copy would speak of other bytes
   auto copied = co_await read_through(self->loop_, file, target->part->path(), token);
   if (copied && copied->sha256 == sha256) co_return true;
   target->part->discard();

@@ -426,6 +426,28 @@ TEST_CASE_METHOD(PullFixture, "a damaged file of the cache is fetched again, and
   CHECK(pull(server.url()).value().moved_bytes == 105'000);
 }
 
+TEST_CASE_METHOD(PullFixture, "a copy of the cache has no note of an older part file beside it") {
+  int answers = 0;
+  ScriptedServer server([&](const Request& r, Wire& w) {
+    if (++answers == 4) w.answer(404, "");
+    else serve(r, w);
+  });
+  const std::string name(256, 'n');  // too long for a file, but not its part file's: all but the rename succeeds
+  request.parallel = 1, request.path = name;
+  REQUIRE(pull(server.url()).error().kind == ErrorKind::invalid);
+  REQUIRE_FALSE(note_path().empty());
+  content = std::string(105'000, 'z'), etag = request.version = "\"v2\"", request.path = "other";
+  REQUIRE(pull(server.url()).ok());
+  const std::size_t asked = server.count();
+  request.path = name;
+  const auto copied = pull(server.url());
+  REQUIRE_FALSE(copied.ok());
+  CHECK(copied.error().kind == ErrorKind::io);
+  CHECK(server.count() == asked);
+  CHECK(left_over());
+  CHECK(note_path().empty());
+}
+
 TEST_CASE_METHOD(PullFixture, "prune removes what is not kept, and follows no link") {
   fs::create_directories(file("set/sub/deep"));
   for (const char* name : {"a", "b", "sub/c", "sub/deep/d", ".a.pull-0123"})
