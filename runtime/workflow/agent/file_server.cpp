@@ -32,8 +32,7 @@ Result<Target> target_of(const std::string& root, const Value& header) {
   RILLE_TRY(t.path, inside(root, t.shown));
   t.sha256 = header.text("sha256");
   t.size = header.integer("size", -1);
-  if (t.path == root || t.sha256.size() != 64 || t.sha256.find_first_not_of("0123456789abcdef") != std::string::npos ||
-      t.size < 0)
+  if (t.path == root || !is_sha256_hex(t.sha256) || t.size < 0)
     return make_error(ErrorKind::invalid, "put '" + t.shown + "': a file name, a size and a SHA-256 are required",
                       "use the same version of rille here and on the instance");
   std::size_t slash = t.path.rfind('/');

@@ -7,6 +7,7 @@
 #include "runtime/core/base/base64.hpp"
 #include "runtime/core/base/plain_json.hpp"
 #include "runtime/core/base/text.hpp"
+#include "runtime/core/net/content.hpp"
 #include "runtime/core/net/credentials/api.hpp"
 #include "runtime/core/net/credentials/bearer.hpp"
 #include "runtime/core/net/credentials/gcp/federation.hpp"
@@ -43,7 +44,7 @@ StoreWords read_google_error(const net::HttpResponse& response) {
 Result<ObjectInfo> read_google_object(const Value& row) {
   ObjectInfo info;
   info.key = row.text("name");
-  info.size_bytes = size_in(row.text("size"));
+  info.size_bytes = net::size_in(row.text("size"));
   info.version = row.text("generation");
   info.modified_wall_us = time_in(row.text("updated"));
   info.content_type = row.text("contentType");
