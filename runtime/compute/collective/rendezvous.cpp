@@ -4,17 +4,16 @@
 #include <unistd.h>
 
 #include <climits>
-#include <fstream>
 
 #include "runtime/compute/collective/acceptor.hpp"
 #include "runtime/core/base/id.hpp"
 #include "runtime/core/base/time.hpp"
+#include "runtime/core/loop/process_tree.hpp"
 
 namespace rille::collective {
 
 std::string host_id() {
-  std::string boot;
-  std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), boot);
+  std::string boot = boot_id();
   char processes[PATH_MAX] = "";
   if (::readlink("/proc/self/ns/pid", processes, sizeof processes - 1) < 0) boot = random_hex(8);
   return fmt::format("{} {} {}", boot, processes, ::getuid());

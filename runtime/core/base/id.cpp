@@ -68,6 +68,10 @@ std::string to_hex(const Digest& digest) {
 
 std::string sha256_hex(std::string_view bytes) { return to_hex(sha256(bytes)); }
 
+bool is_sha256_hex(std::string_view text) {
+  return text.size() == 64 && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
 std::string derive_uuid(std::initializer_list<std::string_view> parts) {
   Digest d = digest_of(parts);
   d[6] = static_cast<std::uint8_t>((d[6] & 0x0f) | 0x80);  // version 8, RFC 9562

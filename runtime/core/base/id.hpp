@@ -27,6 +27,7 @@ class Sha256 {  // takes input in pieces; use one object from one thread only
 Digest sha256(std::string_view bytes);
 std::string to_hex(const Digest& digest);
 std::string sha256_hex(std::string_view bytes);
+bool is_sha256_hex(std::string_view text);  // 64 digits, in lower case
 
 // A UUID (version 8: vendor-defined) from the parts, each length-prefixed so that ("a","bc") differs from ("ab","c").
 std::string derive_uuid(std::initializer_list<std::string_view> parts);

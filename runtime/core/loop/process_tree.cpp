@@ -116,15 +116,14 @@ bool wait_gone(int pidfd, std::int64_t ms) {
   return poll(&p, 1, static_cast<int>(std::max<std::int64_t>(0, ms))) > 0;
 }
 
-// Identifies this boot of the machine: process ids and start times can be compared within one boot only.
-std::string boot_id() {
-  std::string id = slurp("/proc/sys/kernel/random/boot_id");
-  return id.substr(0, id.find('\n'));
-}
-
 std::int64_t now_ms() { return system_clock().monotonic_ns() / 1'000'000; }
 
 }  // namespace
+
+std::string boot_id() {
+  const std::string id = slurp("/proc/sys/kernel/random/boot_id");
+  return id.substr(0, id.find('\n'));
+}
 
 std::optional<std::uint64_t> process_start_time(pid_t pid) {
   auto row = read_row(pid);

@@ -15,6 +15,9 @@
 
 namespace rille {
 
+// Names this boot of the machine: process ids, start times, and bytes that were not synced, are of one boot only.
+std::string boot_id();
+
 // The start time of process `pid` in clock ticks since boot; empty if there is no such process or it is a zombie.
 std::optional<std::uint64_t> process_start_time(pid_t pid);
 

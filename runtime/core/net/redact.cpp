@@ -52,6 +52,8 @@ std::string redact_url(std::string_view url) {
   return out;
 }
 
+std::string shown_address(std::string_view url) { return redact_url(url.substr(0, url.find_first_of("?#"))); }
+
 bool is_secret_header(std::string_view name) {
   const std::string lower = lower_case(name);
   return lower.find("cookie") != std::string::npos || speaks_of_secret(lower);

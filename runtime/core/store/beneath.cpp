@@ -34,11 +34,13 @@ std::vector<std::string> parts_of(std::string_view path) {
 }
 
 // Opens the folder root/parts[0]/parts[1]/.. and creates missing folders. Follows no symbolic link below root.
-Result<Fd> open_folder(const std::string& root, const std::vector<std::string>& parts, const std::string& shown) {
+Result<Fd> open_folder(const std::string& root, const std::vector<std::string>& parts, const std::string& shown,
+                       const BeforeFolder& before) {
   RILLE_CHECK(make_directories(root));
   Fd folder(::open(root.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!folder.valid()) return errno_error("cannot open", root, errno);
   for (const std::string& part : parts) {
+    if (before && ::faccessat(folder.get(), part.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) < 0) RILLE_CHECK(before());
     if (::mkdirat(folder.get(), part.c_str(), 0777) < 0 && errno != EEXIST)
       return errno_error("cannot make", shown, errno);
     Fd inner(::openat(folder.get(), part.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
@@ -65,19 +67,19 @@ Result<> check_relative(std::string_view path) {
   return success();
 }
 
-Result<> make_directory_beneath(const std::string& root, std::string_view path) {
+Result<> make_directory_beneath(const std::string& root, std::string_view path, const BeforeFolder& before) {
   RILLE_CHECK(check_relative(path));
-  RILLE_TRY(Fd folder, open_folder(root, parts_of(path), fmt::format("{}/{}", root, path)));
+  RILLE_TRY(Fd folder, open_folder(root, parts_of(path), fmt::format("{}/{}", root, path), before));
   return success();
 }
 
-Result<FileBeneath> FileBeneath::at(const std::string& root, std::string_view path) {
+Result<FileBeneath> FileBeneath::at(const std::string& root, std::string_view path, const BeforeFolder& before) {
   RILLE_CHECK(check_relative(path));
   std::string shown = fmt::format("{}/{}", root, path);
   auto parts = parts_of(path);
   std::string name = std::move(parts.back());
   parts.pop_back();
-  RILLE_TRY(Fd folder, open_folder(root, parts, shown));
+  RILLE_TRY(Fd folder, open_folder(root, parts, shown, before));
   return FileBeneath(std::move(folder), std::move(name), std::move(shown));
 }
 
@@ -108,9 +110,9 @@ Result<> FileBeneath::make_link(const std::string& target) const {
   return success();
 }
 
-std::int64_t FileBeneath::free_bytes() const {
+std::int64_t free_bytes_at(int fd) {
   struct statvfs fs {};
-  if (::fstatvfs(folder_.get(), &fs) < 0) return 0;
+  if (::fstatvfs(fd, &fs) < 0) return 0;
   return static_cast<std::int64_t>(fs.f_bavail * fs.f_frsize);
 }
 

@@ -5,6 +5,7 @@
 
 #include <sys/stat.h>
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -17,16 +18,22 @@ namespace rille::store {
 // empty or over 255 bytes.
 Result<> check_relative(std::string_view path);
 
+// Called before each folder below the root that is made; an error ends the call.
+using BeforeFolder = std::function<Result<>()>;
+
 // Creates the directory root/path and its parents. Error `integrity`: check_relative(path) fails, or a part of the path
 // is a link or a file.
-Result<> make_directory_beneath(const std::string& root, std::string_view path);
+Result<> make_directory_beneath(const std::string& root, std::string_view path, const BeforeFolder& before = {});
+
+// Free space, which a user without privileges may fill, of the file system that holds this open file; 0 if unknown.
+std::int64_t free_bytes_at(int fd);
 
 // A file whose folder is held open. `suffix` is added to the file's name to reach a file beside it; "": the file
 // itself.
 class FileBeneath {
  public:
   // Creates the folders of the file, but not the file. Error `integrity`: as in make_directory_beneath.
-  static Result<FileBeneath> at(const std::string& root, std::string_view path);
+  static Result<FileBeneath> at(const std::string& root, std::string_view path, const BeforeFolder& before = {});
 
   // Error `integrity`: the file is a symbolic link. Error `io`: any other failure.
   Result<Fd> open(int flags, const std::string& suffix = "", mode_t mode = 0600) const;
@@ -37,8 +44,7 @@ class FileBeneath {
   void remove(const std::string& suffix) const;
   Result<> make_link(
       const std::string& target) const;  // a symbolic link in the place of the file, which must not exist
-  // Free space of the file system that a user without privileges may fill; 0 if unknown.
-  std::int64_t free_bytes() const;
+  std::int64_t free_bytes() const { return free_bytes_at(folder_.get()); }
   const std::string& shown() const { return shown_; }
 
  private:

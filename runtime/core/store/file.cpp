@@ -48,6 +48,17 @@ Result<> write_all(int fd, std::string_view bytes, const std::string& path) {
   return success();
 }
 
+int write_all_at(int fd, std::string_view bytes, std::int64_t offset) {
+  while (!bytes.empty()) {
+    const ssize_t done = ::pwrite(fd, bytes.data(), bytes.size(), offset);
+    if (done < 0 && errno == EINTR) continue;
+    if (done < 0) return errno;
+    bytes.remove_prefix(static_cast<std::size_t>(done));
+    offset += done;
+  }
+  return 0;
+}
+
 std::string parent_path(const std::string& path) {
   std::string parent = std::filesystem::path(path).parent_path();
   return parent.empty() ? "." : parent;
@@ -74,13 +85,7 @@ FileWriter::~FileWriter() {
 Result<> FileWriter::write(std::string_view bytes) { return write_all(fd_.get(), bytes, path_); }
 
 Result<> FileWriter::rewrite(std::int64_t offset, std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t done = ::pwrite(fd_.get(), bytes.data(), bytes.size(), offset);
-    if (done < 0 && errno == EINTR) continue;
-    if (done < 0) return errno_error("cannot write", path_, errno);
-    bytes.remove_prefix(static_cast<std::size_t>(done));
-    offset += done;
-  }
+  if (const int failed = write_all_at(fd_.get(), bytes, offset)) return errno_error("cannot write", path_, failed);
   return success();
 }
 

@@ -37,6 +37,9 @@ class Fd {
 // Writes all bytes, despite interrupts and short writes. `path` is only for the error message.
 Result<> write_all(int fd, std::string_view bytes, const std::string& path);
 
+// The same at an offset, for callers with messages of their own: 0, or the errno of the failure.
+int write_all_at(int fd, std::string_view bytes, std::int64_t offset);
+
 class FileWriter {
  public:
   // Creates "<path>.tmp-<random>". With size_bytes > 0, reserves that disk space now, so that a full disk is an error

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "runtime/core/base/id.hpp"
 #include "runtime/core/base/value.hpp"
 #include "runtime/core/store/file.hpp"
 
@@ -13,14 +14,8 @@ namespace rille::store {
 
 namespace fs = std::filesystem;
 
-namespace {
-bool is_sha256(const std::string& text) {
-  return text.size() == 64 && text.find_first_not_of("0123456789abcdef") == std::string::npos;
-}
-}  // namespace
-
 std::string StageCache::file_of(const std::string& sha256) const {
-  if (directory_.empty() || !is_sha256(sha256)) return {};
+  if (directory_.empty() || !is_sha256_hex(sha256)) return {};
   std::string path = directory_ + "/sha256/" + sha256;
   if (::utimes(path.c_str(), nullptr) != 0) return {};  // also marks the file as used now
   return path;
@@ -51,7 +46,7 @@ Result<> StageCache::put(const std::string& file, const std::string& key, const 
 }
 
 Result<std::string> StageCache::place_for(const std::string& sha256, std::int64_t size_bytes) const {
-  if (directory_.empty() || !is_sha256(sha256) || size_bytes > bytes_max_) return std::string();
+  if (directory_.empty() || !is_sha256_hex(sha256) || size_bytes > bytes_max_) return std::string();
   RILLE_CHECK(make_directories(directory_ + "/sha256"));
   RILLE_CHECK(ask_room(size_bytes));
   make_room(size_bytes);

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <locale.h>
+#include <poll.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -23,7 +24,8 @@ namespace rille::store {
 
 namespace {
 
-constexpr std::int64_t disk_reserve_bytes = 64 << 20, disk_step_bytes = 16 << 20;
+constexpr std::int64_t disk_reserve_bytes = 64 << 20, disk_step_bytes = 16 << 20, folder_bytes = 4096;
+constexpr int lock_wait_ms = 20;
 constexpr std::size_t copy_bytes = 256 << 10;
 constexpr const char* known_kinds =
     "these can be unpacked: tar, also compressed with gzip, xz, bzip2, zstd or lz4; zip; one file compressed so";
@@ -106,7 +108,9 @@ class Unpacker {
   Result<> take_link(const std::string& name, const char* target);
   Result<> take_copy(const std::string& name, const std::string& source);
   Result<std::int64_t> write_blocks(const FileBeneath& file, int fd);
-  Result<> grow(const FileBeneath& file, std::int64_t bytes);
+  Result<> count(std::int64_t& entries) const;
+  Result<FileBeneath> file_at(const std::string& name);
+  Result<> grow(const std::string& shown, int place, std::int64_t bytes);
   Error full(const std::string& shown, std::int64_t bytes, std::int64_t free_bytes) const;
 
   std::string folder_;
@@ -115,7 +119,13 @@ class Unpacker {
   std::unique_ptr<ArchiveBytes> bytes_;  // outlives the reader
   std::unique_ptr<::archive, FreeReader> reader_;
   Fd locked_;
-  std::int64_t entries_ = 0, checked_bytes_ = 0;  // checked_bytes_: what the disk was found to have room for
+  // Called before a folder is made.
+  const BeforeFolder before_folder_ = [this]() -> Result<> {
+    RILLE_CHECK(count(folders_));
+    return grow(folder_, locked_.get(), folder_bytes);
+  };
+  std::int64_t entries_ = 0, folders_ = 0,
+               checked_bytes_ = 0;  // checked_bytes_: what the disk was found to have room for
   Unpacked sum_;
 };
 
@@ -176,8 +186,11 @@ Result<> Unpacker::lock_folder() {
   RILLE_CHECK(make_directories(folder_));
   locked_ = Fd(::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!locked_.valid()) return errno_error("open", folder_, errno);
-  while (::flock(locked_.get(), LOCK_EX) < 0)
-    if (errno != EINTR) return errno_error("lock", folder_, errno);
+  while (::flock(locked_.get(), LOCK_EX | LOCK_NB) < 0) {
+    if (errno != EINTR && errno != EWOULDBLOCK) return errno_error("lock", folder_, errno);
+    if (stop_.load(std::memory_order_relaxed)) return bytes_->cancelled();
+    ::poll(nullptr, 0, lock_wait_ms);
+  }
   return success();
 }
 
@@ -224,16 +237,23 @@ Result<std::string> Unpacker::name_of(archive_entry* entry) const {
       "install one (Debian: libc-bin), or pack the files as tar");
 }
 
+Result<> Unpacker::count(std::int64_t& entries) const {
+  if (++entries <= unpacked_entries_max) return success();
+  Error e = make_error(ErrorKind::quota,
+                       fmt::format("the archive '{}' holds more than {} files and folders (unpacked_entries_max)",
+                                   bytes_->path(), unpacked_entries_max),
+                       "pack the files into fewer and larger ones");
+  e.code = "unpacked_entries";
+  return e;
+}
+
+Result<FileBeneath> Unpacker::file_at(const std::string& name) {
+  return FileBeneath::at(folder_, name, before_folder_);
+}
+
 Result<> Unpacker::take(archive_entry* entry) {
   if (stop_.load(std::memory_order_relaxed)) return bytes_->cancelled();
-  if (++entries_ > unpacked_entries_max) {
-    Error e = make_error(ErrorKind::quota,
-                         fmt::format("the archive '{}' holds more than {} files and folders (unpacked_entries_max)",
-                                     bytes_->path(), unpacked_entries_max),
-                         "pack the files into fewer and larger ones");
-    e.code = "unpacked_entries";
-    return e;
-  }
+  RILLE_CHECK(count(entries_));
   RILLE_TRY(const std::string name, name_of(entry));
   const auto type = ::archive_entry_filetype(entry);
   if (name.empty() && type == AE_IFDIR) return success();  // "./", the folder itself
@@ -241,7 +261,7 @@ Result<> Unpacker::take(archive_entry* entry) {
   if (const char* source = ::archive_entry_hardlink(entry)) return take_copy(name, plain_name(source));
   if (::archive_entry_is_encrypted(entry) > 0) return refused(name, "which is encrypted");
   switch (type) {
-    case AE_IFDIR: return make_directory_beneath(folder_, name);
+    case AE_IFDIR: return make_directory_beneath(folder_, name, before_folder_);
     case AE_IFREG: return take_file(name, entry);
     case AE_IFLNK: return take_link(name, ::archive_entry_symlink(entry));
     case AE_IFCHR: return refused(name, "a character device");
@@ -262,11 +282,11 @@ Error Unpacker::full(const std::string& shown, std::int64_t bytes, std::int64_t 
   return e;
 }
 
-// Called before a file gets that many bytes more.
-Result<> Unpacker::grow(const FileBeneath& file, std::int64_t bytes) {
+// Called before that many bytes more are written to the file system that holds `place`.
+Result<> Unpacker::grow(const std::string& shown, int place, std::int64_t bytes) {
   if (bytes > checked_bytes_) {
-    const std::int64_t free_bytes = file.free_bytes();
-    if (bytes > free_bytes - disk_reserve_bytes) return full(file.shown(), bytes, free_bytes);
+    const std::int64_t free_bytes = free_bytes_at(place);
+    if (bytes > free_bytes - disk_reserve_bytes) return full(shown, bytes, free_bytes);
     checked_bytes_ = std::min(free_bytes - disk_reserve_bytes, bytes + disk_step_bytes);
   }
   if (room_) RILLE_CHECK(room_(bytes));
@@ -287,7 +307,7 @@ Result<std::int64_t> Unpacker::write_blocks(const FileBeneath& file, int fd) {
     if (rc != ARCHIVE_OK) return failed();
     if (offset < size || static_cast<std::uint64_t>(INT64_MAX - offset) < n) return failed();
     const std::int64_t end = offset + static_cast<std::int64_t>(n);  // between size and offset there is a hole
-    RILLE_CHECK(grow(file, end - size));
+    RILLE_CHECK(grow(file.shown(), fd, end - size));
     size = end;
     if (n == 0) continue;
     if (::lseek(fd, offset, SEEK_SET) < 0) return errno_error("write", file.shown(), errno);
@@ -299,7 +319,7 @@ Result<std::int64_t> Unpacker::write_blocks(const FileBeneath& file, int fd) {
 }
 
 Result<> Unpacker::take_file(const std::string& name, archive_entry* entry) {
-  RILLE_TRY(const FileBeneath file, FileBeneath::at(folder_, name));
+  RILLE_TRY(const FileBeneath file, file_at(name));
   const std::int64_t told = ::archive_entry_size_is_set(entry) ? ::archive_entry_size(entry) : 0;
   if (const std::int64_t free_bytes = told > 0 ? file.free_bytes() : 0; told > 0 && told > free_bytes)
     return full(file.shown(), told, free_bytes);
@@ -324,7 +344,7 @@ Result<> Unpacker::take_link(const std::string& name, const char* target) {
         fmt::format("the archive '{}' holds the link '{}' to '{}', which may lead out of the folder", bytes_->path(),
                     printable(name), printable(target ? target : "")),
         "links must be relative and may go up at their beginning only; pack the files themselves (tar -h)");
-  RILLE_TRY(const FileBeneath file, FileBeneath::at(folder_, name));
+  RILLE_TRY(const FileBeneath file, file_at(name));
   file.remove("");
   RILLE_CHECK(file.make_link(target));
   ++sum_.files;
@@ -332,7 +352,7 @@ Result<> Unpacker::take_link(const std::string& name, const char* target) {
 }
 
 Result<> Unpacker::take_copy(const std::string& name, const std::string& source) {
-  RILLE_TRY(const FileBeneath from, FileBeneath::at(folder_, source));
+  RILLE_TRY(const FileBeneath from, file_at(source));
   const auto found = from.look();
   if (!found)
     return make_error(ErrorKind::integrity,
@@ -340,7 +360,7 @@ Result<> Unpacker::take_copy(const std::string& name, const std::string& source)
                                   bytes_->path(), printable(name), printable(source)),
                       "pack the whole folder anew");
   RILLE_TRY(const Fd in, from.open(O_RDONLY | O_NONBLOCK));
-  RILLE_TRY(const FileBeneath file, FileBeneath::at(folder_, name));
+  RILLE_TRY(const FileBeneath file, file_at(name));
   file.remove("");
   RILLE_TRY(const Fd fd, file.open(O_WRONLY | O_CREAT | O_EXCL));
   auto copy = [&]() -> Result<> {
@@ -351,7 +371,7 @@ Result<> Unpacker::take_copy(const std::string& name, const std::string& source)
       if (n < 0 && errno == EINTR) continue;
       if (n < 0) return errno_error("read", from.shown(), errno);
       if (n == 0) break;
-      RILLE_CHECK(grow(file, n));
+      RILLE_CHECK(grow(file.shown(), fd.get(), n));
       RILLE_CHECK(write_all(fd.get(), {piece.data(), static_cast<std::size_t>(n)}, file.shown()));
       sum_.size_bytes += n;
     }

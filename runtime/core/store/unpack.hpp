@@ -6,7 +6,7 @@
 // - Files get mode 0644, or 0755 if the archive says that they can be executed; no owner, time or attribute is kept.
 // - A later entry replaces an earlier one of the same name, and files that were there before. It never writes into
 // them.
-// - The file system keeps 64 MiB free. `room` is asked before bytes are written.
+// - The file system keeps 64 MiB free. `room` is asked before bytes are written, and for 4 KiB before a folder is made.
 // Every checksum of the archive is compared. After a failure the folder holds what was unpacked before, without the
 // file that failed. Blocks; any thread. Only one call at a time unpacks into a folder: others wait.
 #pragma once
@@ -19,7 +19,7 @@
 
 namespace rille::store {
 
-inline constexpr std::int64_t unpacked_entries_max = 10'000'000;
+inline constexpr std::int64_t unpacked_entries_max = 10'000'000;  // in the archive; also of folders that are made
 
 struct Unpacked {
   std::int64_t files = 0, size_bytes = 0;  // files: all but folders

@@ -25,8 +25,7 @@ Result<> in_range(const char* name, std::int64_t number) {
 // An agent of an older build has kept none.
 bool is_token(const Value& sha256) {
   const std::string* text = sha256.as_string();
-  return sha256.is_null() ||
-         (text && text->size() == 64 && text->find_first_not_of("0123456789abcdef") == std::string::npos);
+  return sha256.is_null() || (text && is_sha256_hex(*text));
 }
 
 Error refused_token(std::string message, std::string hint) {

@@ -169,10 +169,10 @@ class AgentClient {
   virtual Async<Transfer> get(std::string remote_path, std::string local_path, TransferProgress progress = {},
                               CancelToken token = {}, Room room = {});
   // The instance fetches a file by itself, in parts at the same time. Parts that are done are kept across channels,
-  // agents and runners; a file that is already there, unchanged and of that version, is not fetched again. Fails with
-  // `integrity` if the object changes meanwhile or has another digest; with `network` and code cannot_reach if the
-  // instance gets no byte from the server at all; with `quota` and code disk_full, before the first byte, if the disk
-  // has no room.
+  // agents and runners; at most pulls_max run at once, others wait. A file that is already there, unchanged and of that
+  // version, is not fetched again. Fails with `integrity` if the object changes meanwhile or has another digest; with
+  // `network` and code cannot_reach if the instance gets no byte from the server at all; with `quota` and code
+  // disk_full, before the first byte, if the disk has no room.
   virtual Async<Pulled> pull(PullRequest request, PullSign sign, TransferProgress progress = {},
                              CancelToken token = {});
   // The instance sends a range of a file to a server by PUT. Fails with the server's status as `http_status` if it
@@ -182,8 +182,9 @@ class AgentClient {
   // there. Nothing is written outside the folder. Fails with `integrity` if the archive is damaged or holds paths that
   // lead out of it. Returns how many files were written, and their bytes.
   virtual Async<Transfer> unpack(std::string archive, std::string folder, CancelToken token = {});
-  // Removes the files below a folder that are not in `keep`, whose paths are relative to it; then empty folders.
+  // Removes the files below a folder that are not in `keep`, whose paths are relative to it; then empty folders in it.
   virtual Async<> prune(std::string folder, std::vector<std::string> keep, CancelToken token = {});
+  virtual Async<> remove(std::string folder, CancelToken token = {});  // a folder and what is in it
   Async<FileInfo> stat(std::string remote_path, bool digest, CancelToken token = {});
   Async<std::vector<FileInfo>> list(std::string remote_path, CancelToken token = {});  // lists recursively, sorted
 

@@ -3,9 +3,12 @@
 
 #include "runtime/workflow/agent/client_state.hpp"
 #include "runtime/workflow/agent/heard.hpp"
-#include "runtime/workflow/agent/pull.hpp"
 
 namespace rille::agent {
+
+namespace {
+constexpr std::size_t prune_bytes_max = 8 << 20;  // of names in a frame, but for the last one
+}
 
 Async<Pulled> AgentClient::State::pull_once(Self self, const PullRequest& request, const PullAddress& address,
                                             TransferProgress progress, CancelToken token) {
@@ -34,6 +37,7 @@ Async<Pulled> AgentClient::pull(PullRequest request, PullSign sign, TransferProg
   auto run = [](State::Self self, PullRequest wanted, PullSign make, TransferProgress told,
                 CancelToken cancel) -> Async<Pulled> {
     std::int64_t most_bytes = 0;
+    RILLE_CO_TRY(const PullSlots::Held slot, co_await PullSlots::take(self->pulls, cancel));
     for (bool first = true;; first = false) {
       const std::int64_t before_bytes = most_bytes, signed_ns = self->loop.clock().monotonic_ns();
       RILLE_CO_TRY(const PullAddress address, co_await make(cancel));
@@ -52,17 +56,38 @@ Async<Pulled> AgentClient::pull(PullRequest request, PullSign sign, TransferProg
   return run(state_, std::move(request), std::move(sign), std::move(progress), std::move(token));
 }
 
+// Sends the names in pieces, since a frame has a limit. Each piece speaks of the paths from its first name, or from the
+// beginning, up to the next piece's first name.
 Async<> AgentClient::prune(std::string folder, std::vector<std::string> keep, CancelToken token) {
-  auto run = [](State::Self self, Value header, std::string names, CancelToken cancel) -> Async<> {
+  auto run = [](State::Self self, std::string path, std::vector<std::string> names, CancelToken cancel) -> Async<> {
+    std::sort(names.begin(), names.end());
+    std::string from;
+    std::size_t at = 0;
+    do {
+      std::string piece;  // each name ends with a zero byte: no path holds one
+      while (at < names.size() && piece.size() < prune_bytes_max) piece.append(names[at++]) += '\0';
+      const std::string to = at < names.size() ? names[at] : "";
+      Value header;
+      header.set("path", path);
+      piece.insert(0, from + '\0' + to + '\0');
+      RILLE_CO_TRY(const Reply done,
+                   co_await State::request(self, "prune", std::move(header), std::move(piece), cancel));
+      from = to;
+    } while (at < names.size());
+    co_return success();
+  };
+  return run(state_, std::move(folder), std::move(keep), std::move(token));
+}
+
+Async<> AgentClient::remove(std::string folder, CancelToken token) {
+  auto run = [](State::Self self, Value header, CancelToken cancel) -> Async<> {
     RILLE_CO_TRY(const Reply done,
-                 co_await State::request(self, "prune", std::move(header), std::move(names), std::move(cancel)));
+                 co_await State::request(self, "prune", std::move(header), std::string(2, '\0'), std::move(cancel)));
     co_return success();
   };
   Value header;
-  header.set("path", folder);
-  std::string names;  // each ends with a zero byte: no path holds one
-  for (const std::string& path : keep) names.append(path) += '\0';
-  return run(state_, std::move(header), std::move(names), std::move(token));
+  header.set("path", folder).set("whole", true);
+  return run(state_, std::move(header), std::move(token));
 }
 
 }  // namespace rille::agent

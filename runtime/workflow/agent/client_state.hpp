@@ -11,6 +11,7 @@
 #include "runtime/workflow/agent/client.hpp"
 #include "runtime/workflow/agent/connection.hpp"
 #include "runtime/workflow/agent/file_server.hpp"
+#include "runtime/workflow/agent/pull.hpp"
 
 namespace rille::agent {
 
@@ -34,7 +35,7 @@ struct AgentClient::State : std::enable_shared_from_this<AgentClient::State> {
     ~Leave();
   };
 
-  explicit State(Loop& l) : loop(l), greeted(l) {}
+  explicit State(Loop& l) : loop(l), greeted(l), pulls(l, pulls_max) {}
 
   Loop& loop;
   ChannelSpec channel;
@@ -47,6 +48,7 @@ struct AgentClient::State : std::enable_shared_from_this<AgentClient::State> {
   std::optional<Error> broken;
   std::vector<Future<Result<>>> broken_waiters;
   Future<Result<>> greeted;
+  PullSlots pulls;
 
   // Sends a request; the ticket receives the response. The caller must forget() the ticket's id.
   Result<Ticket> ask(const char* op, Value header, std::string body = {}, const AttachHandlers* handlers = nullptr);

@@ -32,8 +32,7 @@ Result<Target> target_of(const std::string& root, const Value& header) {
   RILLE_TRY(t.path, inside(root, t.shown));
   t.sha256 = header.text("sha256");
   t.size = header.integer("size", -1);
-  if (t.path == root || t.sha256.size() != 64 || t.sha256.find_first_not_of("0123456789abcdef") != std::string::npos ||
-      t.size < 0)
+  if (t.path == root || !is_sha256_hex(t.sha256) || t.size < 0)
     return make_error(ErrorKind::invalid, "put '" + t.shown + "': a file name, a size and a SHA-256 are required",
                       "use the same version of rille here and on the instance");
   std::size_t slash = t.path.rfind('/');
@@ -53,6 +52,22 @@ bool is_leftover(const std::string& name) {
   return (name.size() > 1 && name[0] == '.' &&
           (name.find(".part-") != std::string::npos || name.find(".pull-") != std::string::npos)) ||
          name.find(".tmp-") != std::string::npos;
+}
+
+struct Kept {
+  std::string_view from, to;
+  std::set<std::string_view> paths;
+  bool keeps(std::string_view path) const { return path < from || (!to.empty() && path >= to) || paths.contains(path); }
+};
+
+Result<Kept> kept_in(std::string_view body, const std::string& shown) {
+  std::vector<std::string_view> names;
+  for (std::size_t end; (end = body.find('\0')) != body.npos; body.remove_prefix(end + 1))
+    names.push_back(body.substr(0, end));
+  if (names.size() < 2 || !body.empty())
+    return make_error(ErrorKind::invalid, "prune '" + shown + "': the request names no range of paths",
+                      "use the same version of rille here and on the instance");
+  return Kept{names[0], names[1], {names.begin() + 2, names.end()}};
 }
 
 Reply offset_reply(std::int64_t offset) {
@@ -208,21 +223,20 @@ Result<Reply> FileServer::prune(const Value& header, const std::string& body) co
   if (path == root_)
     return make_error(ErrorKind::invalid, "'" + shown + "' is the work directory itself",
                       "name a folder in it: what is not in the source would be removed from the whole directory");
-  std::set<std::string, std::less<>> keep;
-  for (std::size_t begin = 0, end; (end = body.find('\0', begin)) != std::string::npos; begin = end + 1)
-    keep.insert(body.substr(begin, end - begin));
+  RILLE_TRY(const Kept kept, kept_in(body, shown));
   std::error_code error;
   std::vector<fs::path> unwanted, folders;
   fs::recursive_directory_iterator it(path + "/", error), last;
   for (; !error && it != last; it.increment(error)) {
     if (it->is_directory() && !it->is_symlink()) folders.push_back(it->path());
-    else if (!keep.contains(it->path().string().substr(path.size() + 1))) unwanted.push_back(it->path());
+    else if (!kept.keeps(it->path().string().substr(path.size() + 1))) unwanted.push_back(it->path());
   }
   if (error && error.value() != ENOENT) return errno_error("list", shown, error.value());
   for (const fs::path& file : unwanted)
     if (::unlink(file.c_str()) != 0 && errno != ENOENT) return errno_error("remove", file.string(), errno);
   // The iterator names a folder before what is in it. A folder that is not empty stays.
   for (auto folder = folders.rbegin(); folder != folders.rend(); ++folder) ::rmdir(folder->c_str());
+  if (header.boolean("whole")) ::rmdir(path.c_str());
   return Reply{};
 }
 

@@ -30,7 +30,9 @@ class FileServer {
   Result<Reply> stat(const Value& header) const;                          // {path, digest} -> the file's description
   Result<Reply> list(const Value& header) const;                          // {path} -> {entries}
   Result<Reply> make_directory(const Value& header) const;
-  Result<Reply> prune(const Value& header, const std::string& body) const;  // {path}, body: the paths to keep
+  // {path, whole}, body: FROM, TO and the paths to keep, each with a zero byte at its end. Paths before FROM, or not
+  // before TO, stay; "": without that limit. whole: removes the folder itself, too.
+  Result<Reply> prune(const Value& header, const std::string& body) const;
   std::string root_;
 };
 

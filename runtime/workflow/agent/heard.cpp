@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "runtime/core/base/id.hpp"
 #include "runtime/core/base/units.hpp"
 #include "runtime/core/store/unpack.hpp"
 #include "runtime/workflow/agent/call.hpp"
@@ -13,10 +14,6 @@ namespace rille::agent {
 
 namespace {
 constexpr std::size_t name_bytes_max = 256, path_bytes_max = 4096, version_bytes_max = 1024;
-
-bool is_sha256(const std::string& text) {
-  return text.size() == 64 && text.find_first_not_of("0123456789abcdef") == std::string::npos;
-}
 
 // The whole number in a field, `otherwise` if the field is missing.
 Result<std::int64_t> number_in(const Value& value, const char* field, std::int64_t otherwise, std::int64_t most) {
@@ -99,7 +96,7 @@ Result<FileInfo> file_info_from(const Value& value) {
   out.modified_wall_us = value.integer("modified_wall_us");
   out.mode = static_cast<int>(value.integer("mode", 0644)) & 0777;
   out.sha256 = value.text("sha256");
-  if (!out.sha256.empty() && !is_sha256(out.sha256))
+  if (!out.sha256.empty() && !is_sha256_hex(out.sha256))
     return lie("a file whose sha256 is " + value["sha256"].to_json().substr(0, 100));
   return out;
 }
@@ -113,7 +110,7 @@ Result<Pulled> pulled_from(const Value& value, const PullRequest& request) {
       std::all_of(out.version.begin(), out.version.end(), [](unsigned char c) { return c >= 0x20 && c != 0x7f; });
   const bool fits = out.size_bytes >= 0 && (request.size_bytes < 0 || out.size_bytes == request.size_bytes) && plain &&
                     out.version.size() <= version_bytes_max &&
-                    (request.version.empty() || out.version == request.version) && is_sha256(out.sha256) &&
+                    (request.version.empty() || out.version == request.version) && is_sha256_hex(out.sha256) &&
                     (request.sha256.empty() || out.sha256 == request.sha256);
   if (!fits) return lie(fmt::format("a fetched file that is {}", value.to_json().substr(0, 200)));
   return out;

@@ -101,10 +101,6 @@ void write_unsynced(const std::string& path, const std::string& text) {
   if (!written || ::rename(fresh.c_str(), path.c_str()) != 0) ::unlink(fresh.c_str());
 }
 
-bool is_digest(const std::string& text) {
-  return text.size() == 64 && text.find_first_not_of("0123456789abcdef") == std::string::npos;
-}
-
 }  // namespace
 
 Value pull_header(const PullRequest& r, const PullAddress& address, std::int64_t now_wall_us) {
@@ -144,7 +140,7 @@ Result<PullOrder> pull_order_from(const Value& header) {
   const bool fits = !r.key.empty() && r.key.size() <= 1024 && r.version.size() <= 1024 && plain(r.version) &&
                     r.size_bytes >= -1 && r.size_bytes <= file_bytes_max && r.part_bytes > 0 &&
                     r.part_bytes <= file_bytes_max && r.bytes_per_second_max >= 0 && out.expires_in_ms >= 0 &&
-                    (r.sha256.empty() || is_digest(r.sha256)) && !out.url.empty();
+                    (r.sha256.empty() || is_sha256_hex(r.sha256)) && !out.url.empty();
   if (!fits)
     return make_error(
         ErrorKind::invalid,
@@ -173,7 +169,7 @@ struct Puller::Target {
     if (!note || ::stat(path.c_str(), &st) != 0 || !S_ISREG(st.st_mode)) return {};
     Pulled found{note->integer("size", -1), 0, note->text("version"), note->text("sha256")};
     const bool same = note->text("path") == path && note->text("key") == key && st.st_size == found.size_bytes &&
-                      mtime_text(st) == note->text("mtime") && is_digest(found.sha256);
+                      mtime_text(st) == note->text("mtime") && is_sha256_hex(found.sha256);
     return same ? std::optional(found) : std::nullopt;
   }
   void write_note(const Pulled& pulled) const {
@@ -268,6 +264,7 @@ Async<bool> Puller::copy_from_cache(Self self, TargetPtr target, std::string sha
   if (file.empty()) co_return false;
   struct stat st {};
   if (::stat(file.c_str(), &st) == 0) RILLE_CO_CHECK(target->part->check_room(st.st_size));
+  target->part->discard();  // a note that stayed beside the copy would speak of other bytes
   auto copied = co_await read_through(self->loop_, file, target->part->path(), token);
   if (copied && copied->sha256 == sha256) co_return true;
   target->part->discard();
@@ -338,7 +335,7 @@ Async<Pulled> Puller::pull(Self self, PullOrder order, TransferProgress progress
       co_return make_error(
           ErrorKind::integrity,
           fmt::format("'{}' has {} bytes and the SHA-256 {}, but {} bytes and '{}' are expected",
-                      shown_address(order.url), print.size_bytes, print.sha256, wanted.size_bytes, wanted.sha256),
+                      net::shown_address(order.url), print.size_bytes, print.sha256, wanted.size_bytes, wanted.sha256),
           "the source has changed or is damaged, or the expected digest is of another version");
     }
     out.size_bytes = print.size_bytes, out.sha256 = print.sha256;

@@ -19,6 +19,8 @@
 
 namespace rille::agent {
 
+inline constexpr std::size_t pulls_max = 64;  // of one channel at the same time; the runner holds others back
+
 // The request as the agent gets it. invalid: a value is missing or out of range.
 Result<PullOrder> pull_order_from(const Value& header);
 Value pull_header(const PullRequest& request, const PullAddress& address, std::int64_t now_wall_us);

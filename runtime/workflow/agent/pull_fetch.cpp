@@ -3,12 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 
 #include "runtime/core/base/text.hpp"
 #include "runtime/core/loop/thread_job.hpp"
 #include "runtime/core/loop/together.hpp"
-#include "runtime/core/net/redact.hpp"
+#include "runtime/core/net/content.hpp"
 
 namespace rille::agent {
 
@@ -17,26 +16,6 @@ constexpr std::int64_t sync_every_ns = 5'000'000'000, burst_ns = 100'000'000;
 constexpr std::int64_t expiry_margin_ms = 2'000;
 constexpr int restarts_max = 8;  // of a stream that was cut
 
-std::int64_t whole_number(std::string_view text) {
-  std::int64_t n = -1;
-  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), n);
-  return failed == std::errc() && end == text.data() + text.size() ? n : -1;
-}
-
-// "bytes 5-9/10" -> {5, 10}; -1 for a number that is not there.
-std::pair<std::int64_t, std::int64_t> range_of(std::string_view text) {
-  const std::size_t dash = text.find('-'), slash = text.find('/');
-  if (!text.starts_with("bytes ") || dash == text.npos || slash == text.npos || dash > slash) return {-1, -1};
-  return {whole_number(text.substr(6, dash - 6)), whole_number(text.substr(slash + 1))};
-}
-
-// The ETag or the date; "" if it could not be sent back in a header.
-std::string validator_of(const net::HttpResponse& head) {
-  const std::string etag = head.header("etag");
-  std::string out = etag.empty() ? head.header("last-modified") : etag;
-  const bool plain = std::all_of(out.begin(), out.end(), [](unsigned char c) { return c >= 0x20 && c != 0x7f; });
-  return plain && out.size() <= 1024 ? out : std::string();
-}
 }  // namespace
 
 std::int64_t PullPace::wait_ms(std::int64_t now_ns) const {
@@ -84,11 +63,6 @@ PullFetch::PullFetch(Site site, PullOrder order, std::shared_ptr<PullPart> part,
   }
 }
 
-std::string shown_address(const std::string& url) {
-  const std::string shown = net::redact_url(url);
-  return shown.substr(0, shown.find('?'));
-}
-
 Async<> PullFetch::run(Self self, CancelToken token) {
   self->synced_ns_ = self->loop_.clock().monotonic_ns();
   if (self->part_->resume(self->object_)) {
@@ -112,6 +86,7 @@ Async<> PullFetch::run(Self self, CancelToken token) {
   std::vector<Together<void>> workers(static_cast<std::size_t>(count));
   for (auto& worker : workers) worker.start = [self](CancelToken stop) { return work(self, std::move(stop)); };
   (void)co_await together(self->loop_, std::move(workers), 0, self->stop_.token());
+  if (self->useless_) self->part_->discard();
   if (self->failed_) co_return *self->failed_;
   co_return success();
 }
@@ -216,7 +191,7 @@ Async<> PullFetch::fetch(Self self, Piece& piece, CancelToken token) {
                           : std::move(*answer).error();
     // Without a byte the client has tried again already, as often as `retry` says.
     const bool moved = self->moved_bytes_ > moved_before;
-    if (!error.retryable || !moved || (!piece.ranged && ++piece.restarts > restarts_max))
+    if (!error.retryable || self->useless_ || !moved || (!piece.ranged && ++piece.restarts > restarts_max))
       co_return self->explained(std::move(error));
     if (!piece.ranged) self->start_again(piece);
     RILLE_CO_CHECK(co_await sleep_for(self->loop_, self->site_.retry.base_ms, token));
@@ -256,11 +231,12 @@ Result<> PullFetch::head(Piece& piece, const net::HttpResponse& answer) {
 }
 
 Result<> PullFetch::head_of_part(Piece& piece, const net::HttpResponse& answer) {
-  const auto [from, total] = range_of(answer.header("content-range"));
+  const auto [from, total] = net::content_range(answer.header("content-range"));
   if (from != piece.begin + piece.got_bytes || total <= 0) return changed();
   const bool alone = total <= object_.part_bytes;
   // Parts of two versions could not be told from each other.
-  if (!begun_ && !alone && object_.version.empty() && order_.request.sha256.empty() && validator_of(answer).empty()) {
+  if (!begun_ && !alone && object_.version.empty() && order_.request.sha256.empty() &&
+      net::validator_of(answer).empty()) {
     piece.again = true;
     return make_error(ErrorKind::network, "the server tells no version");  // not shown: fetch() starts again
   }
@@ -272,7 +248,7 @@ Result<> PullFetch::head_of_part(Piece& piece, const net::HttpResponse& answer) 
 Result<> PullFetch::head_of_whole(Piece& piece, const net::HttpResponse& answer) {
   // A server that answered with ranges before and now does not, or no more from the start.
   if (piece.ranged && begun_ && object_.parts() > 1) {
-    discard();
+    useless_ = true;
     return make_error(ErrorKind::network, fmt::format("'{}' no longer answers with ranges", shown_url()),
                       "stage it again")
         .with_retry();
@@ -280,7 +256,7 @@ Result<> PullFetch::head_of_whole(Piece& piece, const net::HttpResponse& answer)
   piece.ranged = false;
   piece.begin = 0;
   start_again(piece);
-  const std::int64_t total = whole_number(answer.header("content-length"));
+  const std::int64_t total = net::size_in(answer.header("content-length"));
   if (total >= 0 && object_.size_bytes >= 0 && total != object_.size_bytes) return changed();
   object_.part_bytes = std::max({object_.part_bytes, total, object_.size_bytes});  // all of it is one part
   RILLE_CHECK(learn(answer, total));
@@ -290,9 +266,11 @@ Result<> PullFetch::head_of_whole(Piece& piece, const net::HttpResponse& answer)
 
 // What an answer tells of the object must be what is known of it. The first answer fills in what is not known yet.
 Result<> PullFetch::learn(const net::HttpResponse& answer, std::int64_t total) {
-  const std::string validator = validator_of(answer);
+  const std::string validator = net::validator_of(answer);
   const bool other_size = object_.size_bytes >= 0 && total >= 0 && total != object_.size_bytes;
-  const bool other_version = object_.version.starts_with('"') && !validator.empty() && validator != object_.version;
+  // gs names a version by its generation, which is no ETag.
+  const std::string said = object_.version.starts_with('"') ? validator : answer.header("x-goog-generation");
+  const bool other_version = !object_.version.empty() && !said.empty() && said != object_.version;
   const bool other = !object_.validator.empty() && !validator.empty() && validator != object_.validator;
   if (other_size || other_version || other) return changed();
   if (begun_) return success();
@@ -327,15 +305,9 @@ Result<> PullFetch::take(Piece& piece, std::string_view bytes) {
 void PullFetch::start_again(Piece& piece) { done_bytes_ -= std::exchange(piece.got_bytes, 0); }
 
 Error PullFetch::changed() {
-  discard();
+  useless_ = true;
   return make_error(ErrorKind::integrity, fmt::format("'{}' has changed while it was fetched", shown_url()),
                     "stage it again, when no program writes it any more");
-}
-
-// What is done is of another version.
-void PullFetch::discard() {
-  part_->discard();
-  discarded_ = true;
 }
 
 Error PullFetch::expired() const {

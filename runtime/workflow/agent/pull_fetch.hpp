@@ -14,6 +14,7 @@
 
 #include "runtime/core/base/deadline.hpp"
 #include "runtime/core/net/http.hpp"
+#include "runtime/core/net/redact.hpp"
 #include "runtime/workflow/agent/client.hpp"
 #include "runtime/workflow/agent/pull_part.hpp"
 
@@ -26,8 +27,6 @@ struct PullOrder {
   std::int64_t expires_in_ms = 0;  // 0: does not expire. Relative, since the clocks of two machines differ
 };
 
-std::string shown_address(const std::string& url);  // for messages: without secrets and without the query
-
 // How fast bytes may come: bytes_per_second_max over all parts of a pull.
 class PullPace {
  public:
@@ -39,7 +38,7 @@ class PullPace {
   std::int64_t rate_, free_at_ns_ = 0;
 };
 
-// Limits how many GETs of one agent run at the same time.
+// Limits how many GETs of one agent, or pulls of one channel, run at the same time. The first to wait is the next.
 class PullSlots {
  public:
   class Held {
@@ -75,7 +74,7 @@ class PullFetch : public std::enable_shared_from_this<PullFetch> {
   static Async<> run(std::shared_ptr<PullFetch> self, CancelToken token);
 
   // What was left of an earlier pull did not fit any more, and is gone: a new fetch can begin.
-  bool outdated() const { return resumed_ && discarded_ && moved_bytes_ == 0; }
+  bool outdated() const { return resumed_ && useless_ && moved_bytes_ == 0; }
   bool not_modified() const { return not_modified_; }
   std::int64_t moved_bytes() const { return moved_bytes_; }
   std::string version() const { return object_.version.empty() ? object_.validator : object_.version; }
@@ -90,7 +89,7 @@ class PullFetch : public std::enable_shared_from_this<PullFetch> {
     bool complete() const { return begin + got_bytes == end; }
   };
 
-  std::string shown_url() const { return shown_address(order_.url); }
+  std::string shown_url() const { return net::shown_address(order_.url); }
   static Async<> work(Self self, CancelToken token);
   static Async<> enter(Self self);
   static Async<> fetch(Self self, Piece& piece, CancelToken token);
@@ -105,7 +104,6 @@ class PullFetch : public std::enable_shared_from_this<PullFetch> {
   Result<> learn(const net::HttpResponse& answer, std::int64_t total);
   Result<> take(Piece& piece, std::string_view bytes);
   void start_again(Piece& piece);
-  void discard();
   Error changed();
   Error expired() const;
   Error refusal(const net::HttpRequest& request, const net::HttpResponse& answer);
@@ -127,7 +125,8 @@ class PullFetch : public std::enable_shared_from_this<PullFetch> {
   std::vector<std::size_t> unsynced_;
   bool begun_ = false;  // the object's size and validator are known, and the part file is there
   bool entered_ = false, gate_open_ = false, heard_ = false, not_modified_ = false, syncing_ = false;
-  bool resumed_ = false, discarded_ = false;
+  bool resumed_ = false;
+  bool useless_ = false;  // the part file is of another version: discarded when no worker uses it any more
   std::vector<Future<bool>> at_gate_;
   std::optional<Error> failed_;
   CancelSource stop_;

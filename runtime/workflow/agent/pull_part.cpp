@@ -11,17 +11,13 @@
 #include "runtime/core/base/id.hpp"
 #include "runtime/core/base/units.hpp"
 #include "runtime/core/base/value.hpp"
+#include "runtime/core/loop/process_tree.hpp"
 
 namespace rille::agent {
 
 namespace {
 constexpr std::int64_t note_line_bytes_max = 16 << 10;
 constexpr std::size_t shown_name_bytes_max = 200;  // of the destination's name, so that the part's name is not too long
-
-std::string this_boot() {
-  const auto id = store::read_file("/proc/sys/kernel/random/boot_id", 100);
-  return id ? *id : std::string();
-}
 
 std::int64_t free_bytes_at(const std::string& folder) {
   struct statvfs fs {};
@@ -54,7 +50,7 @@ bool PullPart::resume(PullObject& object) {
   store::Fd fd(::open(path_.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC));
   struct stat st {};
   if (!fd.valid() || ::fstat(fd.get(), &st) != 0 || st.st_size != found.size_bytes) return false;
-  const bool same_boot = note->text("boot") == this_boot();
+  const bool same_boot = note->text("boot") == boot_id();
   for (char& state : states)
     if (state != '2' && !(state == '1' && same_boot)) state = '0';
   fd_ = std::move(fd);
@@ -103,7 +99,7 @@ Result<> PullPart::begin(const PullObject& object) {
 Result<> PullPart::write_note(const PullObject& object) {
   Value line;
   line.set("key", object.key).set("version", object.version).set("validator", object.validator);
-  line.set("size", object.size_bytes).set("part_bytes", object.part_bytes).set("boot", this_boot());
+  line.set("size", object.size_bytes).set("part_bytes", object.part_bytes).set("boot", boot_id());
   const std::string text = line.to_json() + "\n";
   states_at_ = static_cast<std::int64_t>(text.size());
   RILLE_CHECK(store::write_file_atomic(note_path_, text + states_));
@@ -112,14 +108,8 @@ Result<> PullPart::write_note(const PullObject& object) {
 }
 
 Result<> PullPart::write(std::int64_t offset, std::string_view bytes) const {
-  while (!bytes.empty()) {
-    const ssize_t done = ::pwrite(fd_.get(), bytes.data(), bytes.size(), offset);
-    if (done < 0 && errno == EINTR) continue;
-    if (done < 0) return disk_error(static_cast<std::int64_t>(bytes.size()), errno);
-    bytes.remove_prefix(static_cast<std::size_t>(done));
-    offset += done;
-  }
-  return success();
+  const int failed = store::write_all_at(fd_.get(), bytes, offset);
+  return failed ? Result<>(disk_error(static_cast<std::int64_t>(bytes.size()), failed)) : success();
 }
 
 Result<> PullPart::end_at(std::int64_t size_bytes) const {

@@ -254,10 +254,13 @@ Task<void> Session::stream(std::shared_ptr<Session> self, std::int64_t id, std::
 
 void Session::pull(std::int64_t id, const Value& header) {
   auto refuse = [&](Error why) { host_.loop.spawn(respond_later(shared_from_this(), id, std::move(why))); };
-  if (pulls_.size() >= pulls_max || pulls_.count(id))
+  // The runner does not count what it has cancelled, which may still be ending here.
+  const auto wanted = static_cast<std::size_t>(
+      std::count_if(pulls_.begin(), pulls_.end(), [](const auto& p) { return !p.second->stop.cancelled(); }));
+  if (wanted >= pulls_max || pulls_.count(id))
     return refuse(make_error(
-        ErrorKind::state,
-        fmt::format("{} files are fetched for this connection already, the limit pulls_max", pulls_.size())));
+        ErrorKind::state, fmt::format("{} files are fetched for this connection already, the limit pulls_max", wanted),
+        "use the same version of rille here and on the instance"));
   auto order = pull_order_from(header);
   if (!order) return refuse(order.error());
   auto entry = std::make_unique<Pull>(connection_->token());
@@ -276,8 +279,8 @@ Task<void> Session::pull_one(std::shared_ptr<Session> self, std::int64_t id, Pul
     reply->value.set("size", pulled->size_bytes).set("moved", pulled->moved_bytes);
     reply->value.set("version", pulled->version).set("sha256", pulled->sha256);
   }
+  self->pulls_.erase(id);  // before the runner hears of it, and asks for the next one
   (co_await self->respond(id, std::move(reply))).ok();
-  self->pulls_.erase(id);
   if (self->pulls_.empty() && self->pulls_ended_) self->pulls_ended_->set(success());
 }
 

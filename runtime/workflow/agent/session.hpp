@@ -33,7 +33,7 @@ struct Host {  // outlives the sessions
 
 class Session : public std::enable_shared_from_this<Session> {
  public:
-  static constexpr std::size_t file_requests_max = 64, attaches_max = 256, pulls_max = 64, pushes_max = 64;
+  static constexpr std::size_t file_requests_max = 64, attaches_max = 256, pushes_max = 64;
 
   Session(Host& host, std::unique_ptr<Stream> stream);
   // Serves the client; returns when the channel has ended.

@@ -119,7 +119,7 @@ Async<agent::Transfer> Calls::move_staged(StagingPtr s, agent::AgentClient& agen
   if (s->simulated) co_return moved;
   if (s->choices.unpack) {
     RILLE_CO_TRY(moved, co_await agent.unpack(s->target, folder_named(s->to), token));
-    RILLE_CO_CHECK(co_await agent.prune(s->unpack_folder(), std::vector<std::string>(), token));
+    RILLE_CO_CHECK(co_await agent.remove(s->unpack_folder(), token));
   }
   if (s->choices.mirror) {
     if (life.ended()) co_return run_gone();
@@ -210,6 +210,7 @@ Async<agent::PullAddress> Calls::sign_one(StagingPtr s, std::size_t i, CancelTok
   }
   objects::PresignRequest request;
   request.key = s->files[i].key;
+  request.version = s->files[i].version;
   RILLE_CO_TRY(objects::Presigned made, co_await s->store->presign(std::move(request), std::move(token)));
   out.url = std::move(made.url);
   out.headers = std::move(made.headers);

@@ -29,7 +29,7 @@ std::string plain_address(const std::string& from) {
 }
 
 // For messages.
-std::string shown_source(const std::string& from) { return is_web(from) ? net::redact_url(from) : from; }
+std::string shown_source(const std::string& from) { return is_web(from) ? net::shown_address(from) : from; }
 
 bool on_loopback(const std::string& web_address) {
   const Result<net::Server> server = net::server_of(web_address);
@@ -232,7 +232,7 @@ Async<std::string> Calls::local_copy(std::string from, std::string sha256, Cance
   if (std::size_t scheme = from.find("://"); !web && scheme != std::string::npos && scheme < 8)
     co_return make_error(
         ErrorKind::invalid,
-        fmt::format("cannot stage '{}': {}:// is not supported", net::redact_url(from), from.substr(0, scheme)),
+        fmt::format("cannot stage '{}': {}:// is not supported", net::shown_address(from), from.substr(0, scheme)),
         "use an address in a store (s3://, oss://, cos://, obs://, gs://, az://), http(s)://, "
         "file://, or a path");
   if (!web && sha256.empty()) {

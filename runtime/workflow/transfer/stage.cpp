@@ -145,7 +145,7 @@ std::string path_of_file_url(std::string_view url) {
 
 Result<std::string> read_sha256(std::string text) {
   std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
-  if (text.size() == 64 && text.find_first_not_of("0123456789abcdef") == std::string::npos) return text;
+  if (is_sha256_hex(text)) return text;
   return make_error(ErrorKind::invalid, fmt::format("a SHA-256 has 64 hexadecimal digits, not '{}'", text));
 }
 

@@ -7,13 +7,15 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <set>
 
 #include "runtime/core/base/text.hpp"
 #include "runtime/core/base/units.hpp"
 #include "runtime/core/base/value.hpp"
+#include "runtime/core/loop/process_tree.hpp"
 #include "runtime/core/loop/thread_job.hpp"
+#include "runtime/core/net/content.hpp"
+#include "runtime/core/net/redact.hpp"
 #include "runtime/workflow/transfer/stage_parts.hpp"
 
 namespace rille::transfer {
@@ -21,34 +23,6 @@ namespace rille::transfer {
 namespace {
 
 constexpr int restarts_max = 3;
-
-std::int64_t number_in(std::string_view text) {
-  std::int64_t n = -1;
-  auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), n);
-  return failed == std::errc() && end == text.data() + text.size() ? n : -1;
-}
-
-// The validator for If-Range (RFC 9110, 13.1.5): a strong ETag, or the date. "" if it has a character that is not
-// allowed in a header and thus could not be sent back.
-std::string version_of(const net::HttpResponse& head) {
-  const std::string etag = head.header("etag");
-  std::string out = !etag.empty() && !etag.starts_with("W/") ? etag : head.header("last-modified");
-  const bool plain = std::all_of(out.begin(), out.end(), [](unsigned char c) { return c >= 0x20 && c != 0x7f; });
-  return plain ? out : std::string();
-}
-
-// Parses a Content-Range: "bytes 5-9/10" -> {5, 10}; -1 for an unknown number.
-std::pair<std::int64_t, std::int64_t> content_range(std::string_view text) {
-  std::size_t dash = text.find('-'), slash = text.find('/');
-  if (!text.starts_with("bytes ") || dash == std::string_view::npos || slash == std::string_view::npos || dash > slash)
-    return {-1, -1};
-  return {number_in(text.substr(6, dash - 6)), number_in(text.substr(slash + 1))};
-}
-
-std::string boot_id() {
-  auto id = store::read_file("/proc/sys/kernel/random/boot_id", 100);
-  return id ? *id : std::string();
-}
 
 // The note beside a part; null when it is missing or damaged.
 Value read_note(const std::string& path) {
@@ -208,8 +182,8 @@ net::HttpRequest Download::request(const store::StageCache::Known* cached) {
 
 Result<> Download::head(const net::HttpResponse& answer) {
   if (answer.status == 206) {
-    auto [from, total] = content_range(answer.header("content-range"));
-    std::string version = version_of(answer);
+    auto [from, total] = net::content_range(answer.header("content-range"));
+    std::string version = net::strong_validator_of(answer);
     // A server may honour Range but ignore If-Range; that would append the tail of another version.
     must_start_over_ = from != done_ || (!version.empty() && version != version_);
     if (must_start_over_)
@@ -223,8 +197,8 @@ Result<> Download::head(const net::HttpResponse& answer) {
                       fmt::format("'{}' answers with status {} and no file", net::redact_url(url_), answer.status),
                       "use an address that answers with the file itself (status 200)");
   RILLE_CHECK(start_over());
-  RILLE_CHECK(expect(number_in(answer.header("content-length"))));
-  version_ = version_of(answer);
+  RILLE_CHECK(expect(net::size_in(answer.header("content-length"))));
+  version_ = net::strong_validator_of(answer);
   if (version_.empty()) return success();  // the part has no version and cannot be continued: no note
   Value note;
   note.set("url", key_).set("version", version_).set("boot", boot_id());

@@ -117,6 +117,7 @@ class Gs(S3):
 
     def conditions(self, key, request):
         wanted, there = request.asked.get("ifGenerationMatch"), self.objects.get(key)
+        wanted = request.header("x-goog-if-generation-match") or wanted
         if wanted is not None and int(wanted) != (there.version if there else 0):
             raise Refusal(412, "conditionNotMet", "At least one of the pre-conditions you specified did not hold.")
 

@@ -2,11 +2,12 @@
 """box:stage from a store, which the instance fetches by itself. usage: stage_test.py RILLE [CASE ..]
 
 The runner asks the store with its keys, the instance by signed addresses: the fake's log tells who has fetched."""
-import hashlib, io, os, sys, tarfile, unittest
+import hashlib, io, json, os, sys, tarfile, unittest
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "fakes")]
+import fake_gs  # noqa: E402
 import fake_store  # noqa: E402
 import script_test  # noqa: E402
 
@@ -142,6 +143,27 @@ for _, name in ipairs {{ "one", "two", "all", "odd" }} do box:get(name, "back/" 
         self.assertIn("end the address with \"/\"", done.stderr)
         self.assertIn("integrity", self.stage(f"""
 print(pcall(box.stage, box, "s3://bucket/p", "bad", {{ sha256 = "{"0" * 64}" }}))""").stdout)
+
+    def test_an_object_of_gs_is_overwritten_between_list_and_get(self):
+        class Overwritten(fake_gs.Gs):
+
+            def perform(self, op, key, request):
+                if op == "get" and "X-Goog-Signature" in request.asked:
+                    self.add(key, b"other")
+                return super().perform(op, key, request)
+
+        gs = Overwritten()
+        self.addCleanup(gs.close)
+        gs.add("d/x", b"first")
+        settings = self.root / "providers.json"
+        settings.write_text(json.dumps(gs.settings()))
+        self.env.update(gs.environment(), RILLE_PROVIDERS=str(settings))
+        done = self.stage('''
+for _, from in ipairs { "gs://bucket/d/x", "gs://bucket/d/" } do
+  local ok, err = pcall(box.stage, box, from, "data/")
+  print(ok, err.kind)
+end''')
+        self.assertEqual(done.stdout.split(), ["false", "integrity"] * 2)
 
     def test_patterns(self):
         for key in ("d/1.bin", "d/2.txt", "d/deep/3.bin", "e/4.bin"):

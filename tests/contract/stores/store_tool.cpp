@@ -198,6 +198,7 @@ Async<Value> presign(Tool& tool, Value call) {
   PresignRequest request;
   request.method = call.text("method") == "put" ? Method::put : Method::get;
   request.key = call.text("key");
+  request.version = call.text("version");
   request.expires_s = call.integer("expires_s", 600);
   request.upload = call.text("upload");
   request.part = static_cast<int>(call.integer("number"));

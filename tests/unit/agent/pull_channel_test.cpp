@@ -1,6 +1,7 @@
 // Pulls over a channel: killed agents, addresses that expire, cancelled pulls, machines that lie.
 #include <atomic>
 #include <set>
+#include <thread>
 
 #include "runtime/workflow/agent/frame.hpp"
 #include "tests/unit/agent/pull_fixture.hpp"
@@ -127,6 +128,60 @@ TEST_CASE_METHOD(PullFixture, "a cancelled pull ends on the agent, too; a fenced
   CHECK(wait(client->pull(request, always(server.url()))).error().kind == ErrorKind::state);
   CHECK(wait(client->prune("data", {})).error().kind == ErrorKind::state);
   CHECK(wait(newer->prune("data", {})).ok());
+}
+
+TEST_CASE_METHOD(PullFixture,
+                 "more pulls than a channel takes at once wait for each other, also when some are cancelled") {
+  std::atomic<bool> answers = false;
+  ScriptedServer server([&](const Request& r, Wire& w) {
+    while (!answers) std::this_thread::yield();
+    serve(r, w);
+  });
+  const std::shared_ptr<void> at_end(nullptr, [&](void*) { answers = true; });  // else the server would not end
+  content = "small", request.size_bytes = 5;
+  auto client = connect();
+  const auto count = static_cast<int>(pulls_max) + 40;
+  CancelSource stop;
+  std::vector<Result<Pulled>> got, cancelled;
+  auto begin = [](AgentClient& c, PullRequest r, PullSign s, CancelToken t,
+                  std::vector<Result<Pulled>>& out) -> Task<void> {
+    out.push_back(co_await c.pull(std::move(r), std::move(s), {}, std::move(t)));
+  };
+  for (int i = 0; i < 2 * count; ++i) {
+    request.path = "data/" + std::to_string(i), request.key = std::to_string(i);
+    const bool ends = i < count;
+    loop->spawn(begin(*client, request, always(server.url("/" + request.key)), ends ? stop.token() : CancelToken(),
+                      ends ? cancelled : got));
+  }
+  REQUIRE(wait(client->describe()).ok());  // the agent has read what was asked before
+  CHECK(cancelled.empty());
+  stop.cancel(make_error(ErrorKind::cancelled, "enough"));
+  REQUIRE(eventually([&] { return cancelled.size() == static_cast<std::size_t>(count); }));
+  REQUIRE(wait(client->describe()).ok());
+  answers = true;
+  REQUIRE(eventually([&] { return got.size() == static_cast<std::size_t>(count); }));
+  for (const auto& one : cancelled) CHECK(one.error().kind == ErrorKind::cancelled);
+  for (const auto& one : got) {
+    if (!one) FAIL(one.error().summary());
+    CHECK(one->size_bytes == 5);
+  }
+}
+
+TEST_CASE_METHOD(PullFixture,
+                 "prune keeps more names than a frame holds, and a folder is removed with all that it has") {
+  std::filesystem::create_directories(file("set/m"));
+  for (const char* name : {"a", "aa", "m/x", "m/y", "z", "zz"}) write(file(std::string("set/") + name), "x");
+  std::vector<std::string> keep = {"z", "m/x", "a"};
+  for (int i = 0; i < 6'000; ++i) keep.push_back("m/" + std::to_string(i) + std::string(4'000, 'n'));
+  auto client = connect();
+  const auto pruned = wait(client->prune("set", keep));
+  if (!pruned) FAIL(pruned.error().summary());
+  std::set<std::string> left;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(file("set")))
+    left.insert(entry.path().string().substr(file("set").size() + 1));
+  CHECK(left == std::set<std::string>{"a", "m", "m/x", "z"});
+  REQUIRE(wait(client->remove("set")).ok());
+  CHECK_FALSE(std::filesystem::exists(file("set")));
 }
 
 TEST_CASE_METHOD(HostilePull, "what a machine says of a pull is what was asked for, or refused") {

@@ -15,7 +15,8 @@ using namespace rille::engine::test;
 namespace {
 
 struct Asked {
-  std::vector<std::string> order;  // "pull PATH", "put PATH", "unpack ARCHIVE FOLDER", "prune FOLDER: KEPT .."
+  // "pull PATH", "put PATH", "unpack ARCHIVE FOLDER", "prune FOLDER: KEPT ..", "remove FOLDER"
+  std::vector<std::string> order;
   std::vector<agent::PullRequest> pulls;
   std::vector<std::string> urls;
   std::vector<Error> pull_errors;  // of the next pulls
@@ -62,6 +63,10 @@ class NotingAgent final : public agent::AgentClient {
     std::sort(keep.begin(), keep.end());
     for (const std::string& path : keep) line += " " + path;
     asked_.order.push_back(line);
+    co_return success();
+  }
+  Async<> remove(std::string folder, CancelToken) override {
+    asked_.order.push_back("remove " + folder);
     co_return success();
   }
 
@@ -242,10 +247,10 @@ TEST_CASE("stage: an archive lies beside its folder while it is unpacked") {
   CHECK(moved->integer("files") == 3);
   CHECK(moved->integer("bytes") == 30);
   REQUIRE(s.asked.order.size() == 3);
-  const std::string beside = s.asked.order[2].substr(6, s.asked.order[2].size() - 7);
+  const std::string beside = s.asked.order[2].substr(7);
   CHECK(beside.starts_with("data.unpack-"));
   CHECK(s.asked.order ==
-        Order{"pull " + beside + "/set.tar.zst", "unpack " + beside + "/set.tar.zst data", "prune " + beside + ":"});
+        Order{"pull " + beside + "/set.tar.zst", "unpack " + beside + "/set.tar.zst data", "remove " + beside});
 }
 
 TEST_CASE("stage: a mirror of a folder keeps what the folder has") {

@@ -17,6 +17,12 @@ TEST_CASE("URLs lose their secrets and keep what helps") {
   CHECK(redact_url("https://h/a@b?c@d") == "https://h/a@b?c@d");
 }
 
+TEST_CASE("a signed address is shown without its query") {
+  CHECK(shown_address("https://me:pass@h.example/a/b?x=1#y") == "https://h.example/a/b");
+  CHECK(shown_address("https://h?code=1") == "https://h");
+  CHECK(shown_address("https://h/a#b?c") == "https://h/a");
+}
+
 TEST_CASE("secret headers are known by name") {
   for (const char* name : {"Authorization", "proxy-authorization", "Cookie", "SET-COOKIE", "X-Api-Key",
                            "x-amz-security-token", "X-Auth-Token", "Ocp-Apim-Subscription-Key"})

@@ -3,13 +3,17 @@
 
 #include <archive.h>
 #include <archive_entry.h>
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <functional>
+#include <future>
 #include <set>
+#include <thread>
 
 #include "runtime/core/store/file.hpp"
 #include "tests/unit/store/temp_dir.hpp"
@@ -314,6 +318,50 @@ TEST_CASE_METHOD(Unpacking, "unpacking ends when it is asked to") {
     return success();
   };
   CHECK(refusal("a.tar").kind == ErrorKind::cancelled);
+  CHECK(fs::is_empty(folder));
+}
+
+TEST_CASE_METHOD(Unpacking, "the room is asked for folders, also for those that no entry names") {
+  std::int64_t asked_bytes = 0, most_bytes = 1 << 20;
+  room = [&](std::int64_t bytes) -> Result<> {
+    if (asked_bytes + bytes > most_bytes) return make_error(ErrorKind::quota, "full");
+    asked_bytes += bytes;
+    return success();
+  };
+  pack(temp.file("a.tar"), {{"a/", "", AE_IFDIR, 0755}, {"a/b/c/", "", AE_IFDIR, 0755}, {"d/e/f", ""}, {"d/g", ""}});
+  REQUIRE(unpack("a.tar").ok());
+  CHECK(asked_bytes == 5 * 4096);
+  REQUIRE(unpack("a.tar").ok());  // they are there
+  CHECK(asked_bytes == 5 * 4096);
+  fs::remove_all(folder);
+  asked_bytes = 0, most_bytes = 2 * 4096;
+  CHECK(refusal("a.tar").message == "full");
+  CHECK(fs::exists(folder + "/a/b"));
+  CHECK_FALSE(fs::exists(folder + "/a/b/c"));
+}
+
+TEST_CASE_METHOD(Unpacking, "an unpack that waits for another one ends when it is asked to") {
+  pack(temp.file("a.tar"), {{"a", "1"}});
+  fs::create_directories(folder);
+  Fd other(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  REQUIRE(::flock(other.get(), LOCK_EX) == 0);
+  auto waiting = std::async(std::launch::async, [&] { return unpack("a.tar"); });
+  const auto opened = [&] {  // by the test and by the unpack, whose next call asks for the lock
+    int count = 0;
+    for (const auto& entry : fs::directory_iterator("/proc/self/fd")) {
+      std::error_code gone;
+      count += fs::read_symlink(entry.path(), gone) == folder;
+    }
+    return count == 2;
+  };
+  while (!opened() && waiting.wait_for(std::chrono::seconds(0)) != std::future_status::ready) std::this_thread::yield();
+  stop = true;
+  const bool ended = waiting.wait_for(std::chrono::seconds(60)) == std::future_status::ready;
+  other = Fd();
+  CHECK(ended);
+  const auto unpacked = waiting.get();
+  REQUIRE_FALSE(unpacked.ok());
+  CHECK(unpacked.error().kind == ErrorKind::cancelled);
   CHECK(fs::is_empty(folder));
 }
 

@@ -2,12 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <pugixml.hpp>
 
 #include "runtime/core/base/base64.hpp"
 #include "runtime/core/base/text.hpp"
 #include "runtime/core/base/time.hpp"
+#include "runtime/core/net/content.hpp"
 #include "runtime/core/net/sign/parts.hpp"
 #include "runtime/core/store/objects/url.hpp"
 
@@ -53,13 +53,6 @@ Error bad_answer(const std::string& what) {
                     "check the endpoint; a proxy between this machine and the store may change the answers");
 }
 
-std::int64_t size_in(std::string_view digits) {
-  std::int64_t out = 0;
-  const auto [end, failed] = std::from_chars(digits.data(), digits.data() + digits.size(), out);
-  const bool all = failed == std::errc() && end == digits.data() + digits.size() && !digits.empty();
-  return all && out >= 0 && out < (std::int64_t{1} << 53) ? out : -1;
-}
-
 std::int64_t time_in(const std::string& text) {
   if (const Result<std::int64_t> utc = parse_utc(text)) return *utc;
   const std::int64_t ms = net::parse_retry_after_ms(text, 0);
@@ -96,7 +89,7 @@ Result<ListPage> read_s3_list(const std::string& xml, bool marker) {
     if (kind == "Contents") {
       ObjectInfo info;
       info.key = name_of(row.child_value("Key"), encoded);
-      info.size_bytes = size_in(row.child_value("Size"));
+      info.size_bytes = net::size_in(row.child_value("Size"));
       info.version = row.child_value("ETag");
       info.modified_wall_us = time_in(row.child_value("LastModified"));
       last = std::max(last, info.key);
@@ -135,7 +128,7 @@ Result<ListPage> read_azure_list(const std::string& xml) {
     const pugi::xml_node more = row.child("Properties");
     ObjectInfo info;
     info.key = name_in(row);
-    info.size_bytes = size_in(more.child_value("Content-Length"));
+    info.size_bytes = net::size_in(more.child_value("Content-Length"));
     info.version = more.child_value("Etag");
     // Lists have the bare tag, headers have it in quotes.
     if (!info.version.empty() && !info.version.starts_with('"')) info.version = '"' + info.version + '"';

@@ -22,8 +22,6 @@ StoreWords read_xml_error(const net::HttpResponse& response);
 
 // "2026-11-27T01:02:03.000Z" or "Fri, 27 Nov 2026 01:02:03 GMT"; 0: neither form.
 std::int64_t time_in(const std::string& text);
-// Digits alone, below 2^53; -1: anything else.
-std::int64_t size_in(std::string_view digits);
 
 std::string xml_escaped(std::string_view text);
 Error bad_answer(const std::string& what);

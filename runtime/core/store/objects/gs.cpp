@@ -7,6 +7,7 @@
 #include "runtime/core/base/base64.hpp"
 #include "runtime/core/base/plain_json.hpp"
 #include "runtime/core/base/text.hpp"
+#include "runtime/core/net/content.hpp"
 #include "runtime/core/net/credentials/api.hpp"
 #include "runtime/core/net/credentials/bearer.hpp"
 #include "runtime/core/net/credentials/gcp/federation.hpp"
@@ -43,7 +44,7 @@ StoreWords read_google_error(const net::HttpResponse& response) {
 Result<ObjectInfo> read_google_object(const Value& row) {
   ObjectInfo info;
   info.key = row.text("name");
-  info.size_bytes = size_in(row.text("size"));
+  info.size_bytes = net::size_in(row.text("size"));
   info.version = row.text("generation");
   info.modified_wall_us = time_in(row.text("updated"));
   info.content_type = row.text("contentType");
@@ -204,12 +205,14 @@ Async<std::string> GsStore::signature(std::string account, std::string text, Can
 
 Async<Presigned> GsStore::presign(PresignRequest request, CancelToken token) {
   RILLE_CO_TRY(net::Parts parts, presigned_parts(request));
+  if (!request.version.empty()) parts.set_header("x-goog-if-generation-match", request.version);
   RILLE_CO_TRY(const std::string who, co_await account(token));
   const std::int64_t now_us = rest_.now_us();
   const net::GoogleUrl made = net::google_url(std::move(parts), who, now_us, request.expires_s);
   RILLE_CO_TRY(const std::string bytes, co_await signature(who, made.text, token));
   Presigned out;
   out.url = made.parts.url() + "&X-Goog-Signature=" + net::hex(bytes);
+  out.headers = made.parts.headers;
   out.expires_wall_us = now_us + request.expires_s * 1'000'000;
   co_return out;
 }

@@ -95,6 +95,9 @@ enum class Method { get, put };
 struct PresignRequest {
   Method method = Method::get;
   std::string key;
+  // Of a get: the address gives only this version. Signed for gs, where nothing else tells a generation; at the other
+  // stores the request's If-Match does it, without a signature.
+  std::string version;
   std::int64_t expires_s = 3600;
   std::string upload;  // with `part`: for put_part
   int part = 0;

@@ -4,6 +4,7 @@
 
 #include <unordered_set>
 
+#include "runtime/core/net/content.hpp"
 #include "runtime/core/net/redact.hpp"
 #include "runtime/core/store/objects/answers.hpp"
 
@@ -14,20 +15,6 @@ namespace {
 constexpr int stuck_max = 8;        // continuations in a row without a byte
 constexpr int pages_max = 100'000;  // of one list: a hundred million objects
 constexpr int range_status = 416;
-
-struct Range {
-  std::int64_t from = 0, total = -1;
-};
-
-// "bytes 5-9/100"
-Range range_in(const std::string& text) {
-  Range out{-1, -1};
-  const std::size_t dash = text.find('-'), slash = text.find('/');
-  if (!text.starts_with("bytes ") || dash == std::string::npos || slash == std::string::npos) return out;
-  out.from = size_in(std::string_view(text).substr(6, dash - 6));
-  out.total = size_in(std::string_view(text).substr(slash + 1));
-  return out;
-}
 
 }  // namespace
 
@@ -59,7 +46,7 @@ ObjectInfo RestStore::info_in(const std::string& key, const net::HttpResponse& r
   info.content_type = response.header("content-type");
   info.modified_wall_us = time_in(response.header("last-modified"));
   const std::string range = response.header("content-range");
-  info.size_bytes = range.empty() ? size_in(response.header("content-length")) : range_in(range).total;
+  info.size_bytes = range.empty() ? net::size_in(response.header("content-length")) : net::content_range(range).total;
   return info;
 }
 
@@ -98,7 +85,7 @@ Call RestStore::reading_call(Reading& reading) {
     ObjectInfo info = info_in(reading.key, head);
     // rclone's server answers a range with 200.
     const bool part = head.status == 206 || (head.status == 200 && !head.header("content-range").empty());
-    const std::int64_t from = part ? range_in(head.header("content-range")).from : 0;
+    const std::int64_t from = part ? net::content_range(head.header("content-range")).from : 0;
     if (from != reading.from() || info.size_bytes < from || (!part && head.status != 200))
       return bad_answer(fmt::format("it is not the part of {} that was asked for", address(reading.key)));
     const bool other = !reading.info.version.empty() &&
