@@ -54,7 +54,7 @@ RILLE_INLINE double vtanh(double x) { return ::tanh(x); }
 // log x = e ln2 + log m, m in [sqrt(1/2), sqrt(2)), with a degree-8 polynomial (coefficients of Cephes' logf).
 RILLE_INLINE float vlog(float x) {
   const bool small = x < 1.17549435e-38f;  // subnormal numbers are scaled up by 2^23 first
-  uint32_t u;  // unsigned, since a negative x overflows
+  uint32_t u;                              // unsigned, since a negative x overflows
   const float scaled = small ? x * 8388608.0f : x;
   memcpy(&u, &scaled, 4);
   const int32_t power = (int32_t)(u - 0x3f3504f3u) >> 23, e = power + (small ? -23 : 0);

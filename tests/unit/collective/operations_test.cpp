@@ -81,7 +81,8 @@ void check_reductions(const std::vector<Ranks>& ranks, const std::vector<Reduce>
       const auto right = folded(given, how);
       auto mine = given;
       all_good(each(ranks, [&](Communicator& c) { return all_reduce(c, mine[std::size_t(c.rank())], how); }));
-      for (const auto& m : mine) CHECK((m.size() == n && (n == 0 || std::memcmp(m.data(), right.data(), n * sizeof(T)) == 0)));
+      for (const auto& m : mine)
+        CHECK((m.size() == n && (n == 0 || std::memcmp(m.data(), right.data(), n * sizeof(T)) == 0)));
     }
   }
 }
