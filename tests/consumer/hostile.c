@@ -426,6 +426,14 @@ static int more_limits(rille_runtime* rt) {
   return bad;
 }
 
+static int sanitized(void) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  return 1;
+#else
+  return 0;
+#endif
+}
+
 #include "hostile_memory.h"
 #include "hostile_stack.h"
 

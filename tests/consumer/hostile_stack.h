@@ -29,14 +29,6 @@ static void* use_stack(void* folder) {
   return &bad;
 }
 
-static int sanitized(void) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  return 1;
-#else
-  return 0;
-#endif
-}
-
 static int little_stack(const char* folder) {
   pthread_attr_t attributes;
   pthread_t thread;

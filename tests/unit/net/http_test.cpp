@@ -114,12 +114,11 @@ TEST_CASE_METHOD(Fixture, "a server that asks for more patience than allowed get
 }
 
 TEST_CASE_METHOD(Fixture, "an answer that is not HTTP, or leads to no web address, is the server's fault") {
-  std::string answer;
-  ScriptedServer server([&](const Request&, Wire& w) { w.send(answer), w.cut(); });
   for (const char* text : {"220 mail ready\r\n\r\n", "HTTP/1.1 302 F\r\nLocation: file:///etc/passwd\r\n\r\n",
                            "HTTP/1.1 302 F\r\nLocation: http://[::1\r\n\r\n", ""}) {
     INFO(text);
-    answer = *text ? text : "HTTP/1.1 200 OK\r\nX-Long: " + std::string(200'000, 'x') + "\r\n\r\n";
+    const std::string answer = *text ? text : "HTTP/1.1 200 OK\r\nX-Long: " + std::string(200'000, 'x') + "\r\n\r\n";
+    ScriptedServer server([&answer](const Request&, Wire& w) { w.send(answer), w.cut(); });
     const auto got = send({.url = server.url()});
     REQUIRE_FALSE(got.ok());
     CHECK(got.error().kind == ErrorKind::network);
