@@ -1,6 +1,6 @@
 // Copies between files of this machine and object stores: one object, or all below a prefix or in a folder. Files and
-// objects that are there are replaced. Errors: those of store_files.hpp; invalid for addresses that do not fit
-// together, and for a key that is no path below the folder ("../x"). Loop thread only.
+// objects that exist are replaced. Errors: those of store_files.hpp; invalid if both or neither of the places is in a
+// store, or if a key is not a path below the folder ("../x"). Loop thread only.
 #pragma once
 
 #include <cstdint>
