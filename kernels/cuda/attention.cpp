@@ -63,15 +63,15 @@ void run(const Call& c, Launcher& l, const char* kernel, DType t, const Attentio
   if (blocks) launch(l, kernel, {unsigned(blocks)}, {32, block.warps}, block.bytes, a);
 }
 
-// Whether rows consist of 16-byte pieces, which tensor-core tiles can copy.
-bool in_pieces(const Strided& m) {
-  return aligned(m.data, 16) && m.batch % 8 == 0 && m.head % 8 == 0 && m.row % 8 == 0;
+// Whether every row begins at a multiple of `pack` elements of `size` bytes.
+bool packs_of(const Strided& m, int pack, std::size_t size) {
+  return aligned(m.data, std::size_t(pack) * size) && m.batch % pack == 0 && m.head % pack == 0 && m.row % pack == 0;
 }
 // Whether attention_tensor.cu supports these heads and types. Tells the user why a half type is not supported.
 bool for_tensor_cores(Launcher& l, DType t, const Attention& a, std::initializer_list<const Strided*> operands) {
   if (!is_half(t)) return false;
   bool lies_well = true;
-  for (const Strided* m : operands) lies_well = lies_well && in_pieces(*m);
+  for (const Strided* m : operands) lies_well = lies_well && packs_of(*m, 8, 2);  // tiles are copied by 16 bytes
   const char* const why =
       l.architecture() < 80 ? "its kernels for tensor cores need an sm_80 or later"
       : a.d != a.e || (a.d != 64 && a.d != 128) ? "its kernels for tensor cores are for heads of 64 and 128 numbers"
@@ -123,8 +123,13 @@ void backward(const Call& c, Launcher& l, const View* mask, const View* lengths,
   if (!a.delta) return c.fail("attention: no memory for %lld sums\n"
                               "work on smaller tensors or batches, or free tensors", (long long)queries);
   const Grid block{32, 8};
+  const std::size_t size = size_bytes(q.dtype);
+  const int pack = pack_of(size);
+  const bool packed = a.e % pack == 0 && packs_of(a.go, pack, size) && packs_of(a.o, pack, size);
+  const unsigned lanes = power_above(packed ? a.e / pack : a.e, 32);
   if (queries)
-    launch(l, name_in(RILLE_NAMES("attention_delta"), q.dtype), RowShape::rows_grid(l, queries, block), block, 0, a);
+    launch(l, name_in(RILLE_NAMES("attention_delta"), q.dtype),
+           RowShape::rows_grid(l, blocks_for(queries, 32 / lanes), block), block, 0, a, int(lanes), int(packed));
   if (for_tensor_cores(l, q.dtype, a, {&a.q, &a.k, &a.v, &a.go, &a.dq, &a.dk, &a.dv})) {
     const int tile = a.d == 64 ? 64 : 32;
     run_tensor(l, tensor_grad_queries, q.dtype, a, pairs, a.t, 2, tile);

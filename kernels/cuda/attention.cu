@@ -153,18 +153,34 @@ template <class T> DEVICE void attend(const Attention& a) {
   }
 }
 
-// delta = sum of dO * O for each query, one warp per query.
-template <class T> DEVICE void attention_delta(const Attention& a) {
+DEVICE Long quotient(Long a, Long b) { return (a | b) >> 31 ? a / b : Long(unsigned(a) / unsigned(b)); }
+// delta = sum of dO * O for each query. `lanes` of a warp have a query, in packs if its rows allow; 32 / lanes queries
+// at once.
+template <class T> DEVICE void attention_delta(const Attention& a, int lanes, int packed) {
   typedef Wide<T> C;
-  const Long all = Long(a.batch) * a.heads * a.t;
-  each_row(all, [&](Long row) {
-    const int i = int(row % a.t), h = int(row / a.t % a.heads), b = int(row / a.t / a.heads);
-    const T *g = head_of<T>(a.go, b, h) + i * a.go.row, *o = head_of<T>(a.o, b, h) + i * a.o.row;
+  const Long all = Long(a.batch) * a.heads * a.t, at_once = 32 / lanes;
+  const int lane = int(threadIdx.x) % lanes;
+  each_row((all + at_once - 1) / at_once, [&](Long some) {
+    const Long row = some * at_once + int(threadIdx.x) / lanes;
     C sum = 0;
-    for (int c = int(threadIdx.x); c < a.e; c += 32) sum += widen(g[c]) * widen(o[c]);
+    if (row < all) {
+      const Long pair = quotient(row, a.t), b = quotient(pair, a.heads), i = row - pair * a.t, h = pair - b * a.heads;
+      const T *g = head_of<T>(a.go, int(b), int(h)) + i * a.go.row, *o = head_of<T>(a.o, int(b), int(h)) + i * a.o.row;
+      constexpr int V = pack_of(sizeof(T));
+      if (packed) {
+        for (int c = lane * V; c < a.e; c += lanes * V) {
+          C x[V], y[V];
+          load_wide<T, V>(g + c, x);
+          load_wide<T, V>(o + c, y);
 #pragma unroll
-    for (int d = 16; d; d /= 2) sum += from_lane(sum, d);
-    if (threadIdx.x == 0) static_cast<C*>(a.delta)[row] = sum;
+          for (int v = 0; v < V; ++v) sum += x[v] * y[v];
+        }
+      } else {
+        for (int c = lane; c < a.e; c += lanes) sum += widen(g[c]) * widen(o[c]);
+      }
+    }
+    for (int d = lanes / 2; d; d /= 2) sum += from_lane(sum, d);
+    if (lane == 0 && row < all) static_cast<C*>(a.delta)[row] = sum;
   });
 }
 
@@ -266,7 +282,9 @@ template <class T> DEVICE void attention_grad_keys(const Attention& a) {
 
 #define ATTENTION(op, name, T)                                                                                \
   ENTRY(attention_##name, 256, GIVEN Attention a) { attend<T>(a); }                                           \
-  ENTRY(attention_delta_##name, 256, GIVEN Attention a) { attention_delta<T>(a); }                            \
+  ENTRY(attention_delta_##name, 256, GIVEN Attention a, int lanes, int packed) {                              \
+    attention_delta<T>(a, lanes, packed);                                                                     \
+  }                                                                                                           \
   ENTRY(attention_grad_queries_##name, 256, GIVEN Attention a) { attention_grad_queries<T>(a); }              \
   ENTRY(attention_grad_keys_##name, 256, GIVEN Attention a) { attention_grad_keys<T>(a); }
 FOR_FLOATS(ATTENTION, attention)

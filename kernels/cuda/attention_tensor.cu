@@ -179,15 +179,23 @@ template <class T, int D, int N, bool masked> DEVICE void grad_queries(const Att
     float s[N][4] = {}, dp[N][4] = {};
     add_turned<D, N>(s, [&](unsigned (&x)[4], int c) { left_of<D>(x, q, row, c * 16); }, keys);
     add_turned<D, N>(dp, [&](unsigned (&x)[4], int c) { left_of<D>(x, go, row, c * 16); }, values);
+    const auto take = [&](auto tested) {           // whole tiles below the diagonal need no test
 #pragma unroll
-    for (int i = 0; i < N; ++i)
+      for (int i = 0; i < N; ++i)
 #pragma unroll
-      for (int e = 0; e < 4; ++e) {
-        const int j = n * tile + i * 8 + lane % 4 * 2 + e % 2, query = me.first + row + lane / 4 + e / 2 * 8;
-        const bool sees = j < keys_there && (!a.causal || j <= query + shift) && (!masked || query < a.t);
-        if (masked && sees) s[i][e] = mask.of(s[i][e], query, j);
-        dp[i][e] = score_grad<masked>(s[i][e], dp[i][e], factor, lse[e / 2], delta[e / 2], float(a.scale), sees);
-      }
+        for (int e = 0; e < 4; ++e) {
+          bool sees = true;
+          if constexpr (decltype(tested)::value) {
+            const int j = n * tile + i * 8 + lane % 4 * 2 + e % 2, query = me.first + row + lane / 4 + e / 2 * 8;
+            sees = j < keys_there && (!a.causal || j <= query + shift) && (!masked || query < a.t);
+            if (masked && sees) s[i][e] = mask.of(s[i][e], query, j);
+          }
+          dp[i][e] = score_grad<masked>(s[i][e], dp[i][e], factor, lse[e / 2], delta[e / 2], float(a.scale), sees);
+        }
+    };
+    const bool whole = n * tile + tile <= keys_there && (!a.causal || n * tile + tile <= me.first + row + 1 + shift);
+    if (masked || !whole) take(Count<1>());
+    else take(Count<0>());
     add_plain<D, N>(dq, dp, keys);
     __syncthreads();
   }
@@ -239,17 +247,25 @@ template <class T, int D, int N, bool masked> DEVICE void grad_keys(const Attent
     float s[N][4] = {}, dp[N][4] = {};
     add_turned<D, N>(s, [&](unsigned (&x)[4], int c) { left_of<D>(x, k, row, c * 16); }, queries);
     add_turned<D, N>(dp, [&](unsigned (&x)[4], int c) { left_of<D>(x, v, row, c * 16); }, gradients);
+    const auto take = [&](auto tested) {
 #pragma unroll
-    for (int i = 0; i < N; ++i)
+      for (int i = 0; i < N; ++i)
 #pragma unroll
-      for (int e = 0; e < 4; ++e) {
-        const int column = i * 8 + lane % 4 * 2 + e % 2, query = first + column;
-        const int j = me.first + row + lane / 4 + e / 2 * 8;
-        const bool sees = query < a.t && j < keys_there && (!a.causal || j <= query + shift);
-        if (masked && sees) s[i][e] = mask.of(s[i][e], query, j);
-        const int at = (n & 1) * tile + column;
-        dp[i][e] = score_grad<masked>(s[i][e], dp[i][e], factor, lses[at], deltas[at], float(a.scale), sees);
-      }
+        for (int e = 0; e < 4; ++e) {
+          const int column = i * 8 + lane % 4 * 2 + e % 2, at = (n & 1) * tile + column;
+          bool sees = true;
+          if constexpr (decltype(tested)::value) {
+            const int query = first + column, j = me.first + row + lane / 4 + e / 2 * 8;
+            sees = query < a.t && j < keys_there && (!a.causal || j <= query + shift);
+            if (masked && sees) s[i][e] = mask.of(s[i][e], query, j);
+          }
+          dp[i][e] = score_grad<masked>(s[i][e], dp[i][e], factor, lses[at], deltas[at], float(a.scale), sees);
+        }
+    };
+    const int last_key = me.first + row + 15;
+    const bool whole = first + tile <= a.t && last_key < keys_there && (!a.causal || last_key <= first + shift);
+    if (masked || !whole) take(Count<1>());
+    else take(Count<0>());
     add_plain<D, N>(dv, s, gradients);
     add_plain<D, N>(dk, dp, queries);
     __syncthreads();

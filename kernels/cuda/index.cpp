@@ -17,12 +17,6 @@ struct Around {
   }
 };
 
-unsigned power_above(std::int64_t n, unsigned most) {
-  unsigned p = 1;
-  while (p < most && p < n) p *= 2;
-  return p;
-}
-
 // out[o, r] = in[o, ids[r]], where a row has from.inner elements.
 void take_rows(Launcher& l, const View& in, const View& ids, const View& out, const Around& from, FaultCode code) {
   const std::int64_t m = ids.count(), bytes = from.inner * std::int64_t(size_bytes(in.dtype));

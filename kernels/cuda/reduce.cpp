@@ -54,15 +54,19 @@ Cut cut_of(const View& x, int reduced_dimensions) {
   r.vertical = r.inner.step[0] != 1 && r.outer.step[0] == 1 && r.outputs > 1;
   if (r.vertical) r.outputs_log2 = 5;
   else r.outputs_log2 = r.reduced <= 256 && r.outputs > 1 ? 3 : 0;
-  const std::int64_t outs = std::int64_t(1) << r.outputs_log2, lanes = 256 / outs, blocks = blocks_for(r.outputs, outs);
-  r.packed = !r.vertical && r.inner.rank == 1 && r.inner.step[0] == 1 && r.reduced % Long(pack) == 0 &&
-             aligned(x.data, size * pack);
-  for (int d = 0; r.packed && d < r.outer.rank; ++d)
+  // The dimension along which packs lie is whole packs long, and every other one keeps them aligned.
+  const Long along = r.vertical ? r.outer.length[0] : r.reduced;
+  r.packed = r.inner.rank == 1 && (r.vertical ? r.inner.step[0] % Long(pack) == 0 : r.inner.step[0] == 1) &&
+             along % Long(pack) == 0 && aligned(x.data, size * pack);
+  for (int d = r.vertical; r.packed && d < r.outer.rank; ++d)
     r.packed = r.outer.length[d] == 1 || r.outer.step[d] % Long(pack) == 0;
+  const bool many = r.vertical && r.packed;              // a thread has a pack of outputs
+  const std::int64_t outs = std::int64_t(1) << r.outputs_log2, lanes = 256 / outs;
+  const std::int64_t blocks = blocks_for(r.outputs, outs * (many ? std::int64_t(pack) : 1));
   // About a thousand blocks, in which each thread has at least 16 elements.
   const std::int64_t parts =
       std::clamp<std::int64_t>(std::min<std::int64_t>(blocks_for(1024, std::max<std::int64_t>(1, blocks)),
-                                                      r.reduced / (lanes * 16)), 1, 1024);
+                                                      r.reduced / (lanes * (many ? 4 : 16))), 1, 1024);
   r.each = blocks_for(blocks_for(std::max<Long>(r.reduced, 1), parts), Long(pack)) * Long(pack);
   c.parts = unsigned(blocks_for(std::max<Long>(r.reduced, 1), r.each));
   c.grid = {unsigned(blocks), c.parts};

@@ -1,6 +1,7 @@
-// Reductions and scans. The input is [outer.., reduced..] with any strides. A block computes 1, 8 or 32 outputs; its
-// threads share the reduced elements, and a tree adds their sums. If there are few outputs, several blocks (blockIdx.y)
-// share one, and a second kernel adds the parts. The cuts depend on the shape alone, so every GPU gives the same bits.
+// Reductions and scans. The input is [outer.., reduced..] with any strides. A block computes 1, 8 or 32 outputs, or
+// packs of them; its threads share the reduced elements, and a tree adds their sums. If there are few outputs, several
+// blocks (blockIdx.y) share one, and a second kernel adds the parts. The cuts depend on the shape alone, so every GPU
+// gives the same bits.
 #include "kernels/cuda/rows.h"
 
 namespace rille::kernels::cuda {
@@ -80,19 +81,32 @@ template <class T, bool largest> struct PlaceOf {
 template <class T> struct R_argmax : PlaceOf<T, true> {};
 template <class T> struct R_argmin : PlaceOf<T, false> {};
 
+// Packed: a thread loads whole packs, whose elements belong to one output or, if vertical, to as many outputs.
 template <class R, class T> DEVICE void reduce(const Reduction& r) {
   typedef typename R::Sum Sum;
+  constexpr int V = pack_of(sizeof(T));
   __shared__ Sum shared[256];
   const unsigned outs = 1u << r.outputs_log2, lanes = 256u >> r.outputs_log2;
   const unsigned mine = r.vertical ? threadIdx.x & (outs - 1) : threadIdx.x / lanes;
   const unsigned lane = r.vertical ? threadIdx.x >> r.outputs_log2 : threadIdx.x & (lanes - 1);
-  const Long o = Long(blockIdx.x) * outs + mine, first = blockIdx.y * r.each;
+  const int own = r.vertical && r.packed ? V : 1;
+  const Long o = (Long(blockIdx.x) * outs + mine) * own, first = blockIdx.y * r.each;
   const Long end = first + r.each < r.reduced ? first + r.each : r.reduced;
-  Sum sum = R::nothing();
+  Sum sums[V];
+#pragma unroll
+  for (int v = 0; v < V; ++v) sums[v] = R::nothing();
   if (o < r.outputs) {
     const T* in = static_cast<const T*>(r.in) + locate(r.outer, o);
-    if (r.packed) {
-      constexpr int V = pack_of(sizeof(T));
+    Sum sum = R::nothing();
+    if (own > 1) {
+#pragma unroll 4
+      for (Long i = first + lane; i < end; i += lanes) {
+        Wide<T> x[V];
+        load_wide<T, V>(in + i * r.inner.step[0], x);
+#pragma unroll
+        for (int v = 0; v < V; ++v) sums[v] = R::both(sums[v], R::element(x[v], i));
+      }
+    } else if (r.packed) {
       for (Long i = first + Long(lane) * V; i < end; i += Long(lanes) * V) {
         Wide<T> x[V];
         load_wide<T, V>(in + i, x);
@@ -107,15 +121,22 @@ template <class R, class T> DEVICE void reduce(const Reduction& r) {
       for (Long i = first + lane; i < end; i += lanes)
         sum = R::both(sum, R::element(widen(in[locate(r.inner, i)]), i));
     }
+    if (own == 1) sums[0] = sum;
   }
-  shared[lane * outs + mine] = sum;
-  for (unsigned d = lanes / 2; d; d /= 2) {
+#pragma unroll
+  for (int v = 0; v < V; ++v) {
+    if (v == own) return;
+    Sum sum = sums[v];
     __syncthreads();
-    if (lane < d) shared[lane * outs + mine] = sum = R::both(sum, shared[(lane + d) * outs + mine]);
+    shared[lane * outs + mine] = sum;
+    for (unsigned d = lanes / 2; d; d /= 2) {
+      __syncthreads();
+      if (lane < d) shared[lane * outs + mine] = sum = R::both(sum, shared[(lane + d) * outs + mine]);
+    }
+    if (lane != 0 || o >= r.outputs) continue;
+    if (gridDim.y > 1) static_cast<Sum*>(r.parts)[blockIdx.y * r.outputs + o + v] = sum;
+    else static_cast<typename R::Out*>(r.out)[o + v] = R::result(sum, r.factor);
   }
-  if (lane != 0 || o >= r.outputs) return;
-  if (gridDim.y > 1) static_cast<Sum*>(r.parts)[blockIdx.y * r.outputs + o] = sum;
-  else static_cast<typename R::Out*>(r.out)[o] = R::result(sum, r.factor);
 }
 
 template <class R> struct BothOf { template <class S> DEVICE S of(S a, S b) { return R::both(a, b); } };

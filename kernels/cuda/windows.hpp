@@ -150,6 +150,13 @@ void launch_windows(Launcher& l, const char* kernel, const View* const (&v)[N], 
   });
 }
 
+// The smallest power of two from n on, and `most` at most.
+inline unsigned power_above(std::int64_t n, unsigned most) {
+  unsigned p = 1;
+  while (p < most && p < n) p *= 2;
+  return p;
+}
+
 // The elements that a kernel takes at once, as pack_of() in walk.h.
 constexpr int pack_of(std::size_t element) { return element >= 8 ? 2 : element == 4 ? 4 : 8; }
 

@@ -144,6 +144,7 @@ for _, name in ipairs { "argmax", "argmin" } do
   case(name, { distinct }, call(name, 2), with(plain, peer("x.%s(1)", name)))
 end
 local single = { types = "single", plain = true }
+case("argmax along 1", { distinct }, call("argmax", 1), with(plain, peer "x.argmax(0)"))
 case("all", { chances(0.98) }, call("all", 2), with(single, peer "x.all(1)"))
 case("any", { chances(0.02) }, call("any", 2), with(single, peer "x.any(1)"))
 case("sort", { distinct }, call("sort", 2), peer "x.sort(dim=1, stable=True)")

@@ -118,6 +118,27 @@ tap.test("explain tells what is replayed", function()
   tap.ok(tostring(g:explain()):find("arena 0 B, unshared 0 B", 1, true), tostring(g:explain()))
 end)
 
+tap.test("the gradient of logits takes their memory", function()
+  for _, dtype in ipairs { "f32", "bf16" } do
+    local x, y = dev:randn { 64, 24, dtype = dtype }, dev:randint { 64, low = 0, high = 1000 }
+    local one = dev:randn { 24, 1000, dtype = dtype }
+    local other = one:clone()
+    local function loss_of(w)
+      w:requires_grad_()
+      return function()
+        local loss = x:matmul(w):cross_entropy(y)
+        loss:backward()
+        return loss
+      end
+    end
+    local plain, compiled = loss_of(one), rille.compile(loss_of(other))
+    for _ = 1, 4 do tap.equal(compiled():item(), plain():item()) end
+    tap.equal(other.grad:totable(), one.grad:totable())
+    local logits, arena = 64 * 1000 * (dtype == "f32" and 4 or 2), compiled:explain().arena_bytes
+    tap.ok(arena >= logits and arena < 1.5 * logits, ("%s: an arena of %d for %d"):format(dtype, arena, logits))
+  end
+end)
+
 tap.test("recorded with an argument that the function also reaches by itself, it holds for that one", function()
   local s, o = dev:zeros { 3 }, dev:ones { 3 }
   local f = rille.compile(function(x) s:add_(1) return x * 2 end)

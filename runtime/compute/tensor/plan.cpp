@@ -138,11 +138,17 @@ class Planner {
            std::size_t(w.shape.count()) * size_bytes(w.dtype) == bytes && size_bytes(w.dtype) == size_bytes(like.dtype);
   }
 
+  // Whether a result may have the memory of operand k, whose last use this is: of element-wise operations, and the
+  // gradient of logits, each of which is read before its gradient is written.
+  static bool may_share(const Op& op, std::size_t k) {
+    return op.in_place || (op.id == OpId::cross_entropy_grad && k == 1);
+  }
+
   void share_in_place() {
     for (std::size_t i = 0; i < live_.size(); ++i) {
       const Node& node = *live_[i];
       const bool group = node.op->id == OpId::fused;
-      if (!group && (!node.op->in_place || node.out.size() != 1 || node.out[0].update)) continue;
+      if (!group && (node.out.size() != 1 || node.out[0].update)) continue;
       for (std::size_t k = 0; k < node.out.size(); ++k) share_output(i, int(k), group);
     }
   }
@@ -154,8 +160,9 @@ class Planner {
     if (out == temporaries_.end() || out->second.first != i || !whole(made.window, made.window, made.bytes)) return;
     for (const auto& in : node.in) {
       if (!in.storage) continue;
-      if (group &&
-          !static_cast<const FusedGroup&>(*node.payload).may_share(int(&in - node.in.data()), int(node.in.size()), k))
+      const auto number = std::size_t(&in - node.in.data());
+      if (group ? !static_cast<const FusedGroup&>(*node.payload).may_share(int(number), int(node.in.size()), k)
+                : !may_share(*node.op, number))
         continue;
       const auto source = temporaries_.find(in.storage->id);
       if (source == temporaries_.end() || source->first == out->first || source->second.bytes != out->second.bytes)

@@ -102,9 +102,8 @@ void Subprocess::reap() {
 Subprocess::~Subprocess() {
   if (!status_ && kill_on_drop_) {
     signal(SIGKILL).ok();
-    siginfo_t info{};
-    // does not block for long: a killed child ends promptly
-    waitid(P_PIDFD, static_cast<id_t>(pidfd_), &info, WEXITED);
+    // Does not block for long: a killed child ends promptly. Not by the pidfd, which libuv has made non-blocking.
+    while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {}
   }
   if (poll_) {
     poll_->data = nullptr;

@@ -1,6 +1,7 @@
 // Copies between files of this machine and object stores: one object, those of a pattern (stage_plan.hpp), or all
-// below a prefix or in a folder. Files and objects that are there are replaced. Errors: those of store_files.hpp and
-// find_objects; invalid for addresses that do not fit together. Loop thread only.
+// below a prefix or in a folder. Files and objects that exist are replaced. Errors: those of store_files.hpp and
+// find_objects; invalid if both or neither of the places is in a store, or if a key is not a path below the folder
+// ("../x"). Loop thread only.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // Files and object stores: sends a whole file to a store, in parts at the same time if it is large, and fetches an
-// object into a file, which appears when it is complete. Errors: those of the store; io; integrity for a file that
-// changes while it is sent. Loop thread; the file is read there in pieces.
+// object into a file, which appears when it is complete. Errors: those of the store; io; integrity if a file changes
+// while it is sent. Loop thread; the file is read there in pieces.
 #pragma once
 
 #include <cstdint>

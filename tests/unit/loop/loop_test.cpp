@@ -109,6 +109,19 @@ TEST_CASE("subprocesses: output, exit code, signal, missing program") {
   CHECK(missing.error().hint.find("PATH") != std::string::npos);
 }
 
+TEST_CASE("a program that is killed when it is dropped leaves no zombie") {
+  auto loop = Loop::create().value();
+  SubprocessOptions o;
+  o.argv = {"/bin/sleep", "1000"};
+  o.kill_on_drop = true;
+  for (int i = 0; i < 20; ++i) {
+    auto child = Subprocess::start(*loop, o).value();
+    const pid_t pid = child->pid();
+    child.reset();
+    CHECK((waitpid(pid, nullptr, WNOHANG) == -1 && errno == ECHILD));
+  }
+}
+
 TEST_CASE("a program is found in its own PATH, and runs in the given folder with the given descriptors") {
   char folder[] = "/tmp/rille-spawn-XXXXXX";
   REQUIRE(mkdtemp(folder));

@@ -143,8 +143,8 @@ void sign_as_cos(Dialect& dialect) {
   };
 }
 
-// Where the store is: at the endpoint, else at the cloud's own host. At an endpoint that is an address, and at those of
-// S3's kin, the bucket is in the path; elsewhere it is a part of the host's name.
+// Sets the store's host: the endpoint, or the cloud's own host. The bucket is a part of the host's name, but in the
+// path if the endpoint is an IP address, or the scheme is s3.
 Result<> place(Dialect& dialect, const Told& told) {
   if (told.endpoint.empty()) {
     const std::string scheme = told.url.scheme;
