@@ -15,6 +15,7 @@ prints the time and the processor seconds that compiling and linking took.
 """
 import argparse
 import collections
+import functools
 import os
 import pathlib
 import re
@@ -58,15 +59,20 @@ def trivial_unit(folder):
     return statistics.median(timed(command) for _ in range(5))
 
 
+@functools.cache
+def folders():
+    """Each folder of the sources, by its name in a unity unit's."""
+    files = subprocess.run(["git", "-C", ROOT, "ls-files"], capture_output=True, text=True, check=True).stdout.split()
+    paths = {str(parent) for file in files for parent in pathlib.PurePath(file).parents}
+    return {path.replace("/", "_"): path for path in sorted(paths)}
+
+
 def room_of(output):
     """The folder of the sources that an object file was made of."""
     path = output.split(".dir/")[-1]
     if "/Unity/unity_" in "/" + path:
         name = path.split("unity_")[1].rsplit("_cxx", 1)[0].rsplit("_", 1)[0]
-        for folder in sorted((p for p in ROOT.rglob("*") if p.is_dir()), key=lambda p: -len(str(p))):
-            if str(folder.relative_to(ROOT)).replace("/", "_") == name:
-                return str(folder.relative_to(ROOT))
-        return name
+        return folders().get(name, name)
     for prefix in ("rille_kernels", "rille_stdlib", "rille_shim", "rille_group_text"):
         if prefix in output:
             return prefix.replace("rille_", "")

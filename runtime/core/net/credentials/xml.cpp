@@ -1,3 +1,4 @@
+#include <map>
 #include <pugixml.hpp>
 #include <string_view>
 
@@ -23,16 +24,12 @@ Value to_value(const pugi::xml_node& node) {
     for (const pugi::xml_node& child : node.children()) list.push_back(to_value(child));
     return Value(std::move(list));
   }
+  std::map<std::string, Value::Array, std::less<>> named;  // names that come more than once become lists
+  for (const pugi::xml_node& child : node.children()) named[child.name()].push_back(to_value(child));
   Value out{Value::Object{}};
-  for (const pugi::xml_node& child : node.children()) {
-    if (out[child.name()].is_null()) {
-      out.set(child.name(), to_value(child));
-      continue;
-    }
-    const Value before = out[child.name()];
-    Value::Array list = before.as_array() ? *before.as_array() : Value::Array{before};
-    list.push_back(to_value(child));
-    out.set(child.name(), std::move(list));
+  for (auto& [key, values] : named) {
+    if (values.size() == 1) out.set(key, std::move(values[0]));
+    else out.set(key, std::move(values));
   }
   return out;
 }
