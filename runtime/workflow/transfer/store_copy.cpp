@@ -76,8 +76,8 @@ Async<std::vector<Pair>> pairs_to_fetch(objects::ObjectStore& store, const Store
   if (!several && (key.empty() || key.ends_with('/'))) co_return needs_recursive(store.address(key));
   bool folder = false;
   if (several) {
-    RILLE_CO_TRY(FoundObjects found,
-                 co_await find_objects(store, copy.recursive ? as_prefix(key) : key, false, nullptr, std::move(token)));
+    const std::string wanted = copy.recursive ? as_prefix(key) : key;
+    RILLE_CO_TRY(FoundObjects found, co_await find_objects(store, wanted, false, nullptr, std::move(token)));
     folder = found.folder;
     if (folder && !copy.recursive && !is_folder(copy.to))
       co_return make_error(ErrorKind::invalid,
