@@ -189,7 +189,7 @@ end
 ---images become WebDataset shards (.tar), in mixed order, for `rille.data.images(to)`. The
 ---same sources and options give the same bytes, whatever the number of threads. An interrupted build goes on after its
 ---finished shards, and a finished one is kept.
----@param options rille.data.BuildOptions
+---@param options rille.data.BuildOptions `sources` and `to` are required
 ---@return table dataset what dataset.json says: `kind`, `shards`, `train_tokens`, `validation_tokens`, `rows`, `images`
 ---.. and `kept`, the number of shards that were there before
 ---@mark ephemeral

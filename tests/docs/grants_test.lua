@@ -42,7 +42,7 @@ listing:close()
 local page = read("docs/manual/grants.md")
 for name in pairs(rows.needs) do
   local short = name:gsub("^Instance:", "box:"):gsub("^Device:", "dev:"):gsub("^Cluster:", "cluster:")
-    :gsub("^Communicator:", "comm:"):gsub("^Kernel:", "kernel:"):gsub("^Store:", "store:")
+    :gsub("^Volume:", "vol:"):gsub("^Communicator:", "comm:"):gsub("^Kernel:", "kernel:"):gsub("^Store:", "store:")
     :gsub("^rille%.train%.run$", "rille.train")
   if not page:find("`" .. short, 1, true) then problem("docs/manual/grants.md does not name %s", short) end
   if name:find("^rille") or name:find(":") then

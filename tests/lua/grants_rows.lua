@@ -93,6 +93,7 @@ Device:stream Device:synchronize Device:telemetry Device:tensor Device:wait Devi
 Ema:apply Ema:load_state Ema:state Ema:swap Ema:update
 Event:done Event:elapsed Event:wait
 Fiber:cancel Fiber:done Fiber:wait
+Images:info Images:load_state Images:next Images:state Images:validation Images:validation_batches
 Instance:describe Instance:detach Instance:preempting Instance:release Instance:resize Instance:telemetry
 Kernel:bind Kernel:launch Kernel:suggest_block
 Optimizer:load_state Optimizer:scaled Optimizer:set_lr Optimizer:state Optimizer:step Optimizer:unscale
