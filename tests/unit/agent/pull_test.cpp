@@ -437,10 +437,11 @@ TEST_CASE_METHOD(PullFixture, "a copy of the cache has no note of an older part 
   REQUIRE(pull(server.url()).error().kind == ErrorKind::invalid);
   REQUIRE_FALSE(note_path().empty());
   content = std::string(105'000, 'z'), etag = request.version = "\"v2\"", request.path = "other";
-  REQUIRE(pull(server.url()).ok());
+  const auto by = puller();
+  REQUIRE(wait(Puller::pull(by, order(server.url()), {}, {})).ok());
   const std::size_t asked = server.count();
-  request.path = name;
-  const auto copied = pull(server.url());
+  request.path = name;  // waits for the cache
+  const auto copied = wait(Puller::pull(by, order(server.url()), {}, {}));
   REQUIRE_FALSE(copied.ok());
   CHECK(copied.error().kind == ErrorKind::io);
   CHECK(server.count() == asked);
