@@ -97,14 +97,14 @@ elif name == "resnet50":
     assert safetensors(root + "/resnet50.safetensors")["fc.weight"]["shape"] == [4, 32]
     # From a folder of PNG files: red ones with stripes, and blue ones. Then from shards of it.
     for i in range(128):
-        folder = root + "/pictures/" + ("blue" if i % 2 else "red")
-        os.makedirs(folder, exist_ok=True)
+        kind = root + "/pictures/" + ("blue" if i % 2 else "red")
+        os.makedirs(kind, exist_ok=True)
         rows = [[(40 + i, 60, 200) if i % 2 else (220, 90 if x % 5 < 2 else 10, i) for x in range(24)]
                 for _ in range(24 + i % 3)]
-        open(f"{folder}/{i}.png", "wb").write(png_bytes(rows))
+        open(f"{kind}/{i}.png", "wb").write(png_bytes(rows))
     subprocess.run([rille, "data", "build", root + "/pictures", "--to", root + "/shards"], check=True, env=env)
-    for folder in ("pictures", "shards"):
-        result = run(*small, "--data", f"{root}/{folder}", "--split", "0.25", "--steps", "60")
+    for kind in ("pictures", "shards"):
+        result = run(*small, "--data", f"{root}/{kind}", "--split", "0.25", "--steps", "60")
         assert result["accuracy"] > 0.8, result
 elif name == "bert":
     # Each letter fifty times in a row, so that what is hidden follows from what is seen.

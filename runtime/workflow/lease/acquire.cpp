@@ -190,7 +190,7 @@ Result<> reserve_month(store::Db& db, Lease& l, const Terms& terms, const LeaseL
   const std::int64_t expires_us = std::exchange(l.expires_us, l.created_us + volume_reserve_ms * 1000);
   Result<> reserved = reserve(db, l, terms, most, 0, l.created_us);
   l.expires_us = expires_us;
-  if (reserved || reserved.error().kind != ErrorKind::budget) return reserved;
+  if (reserved || reserved.error().kind != ErrorKind::budget || l.disk_micros_per_hour < 0) return reserved;
   Error e = std::move(reserved).error();
   e.hint = "a budget must have room for a month of a volume: raise it, or make the volume smaller";
   return e;

@@ -15,6 +15,7 @@
 #include "runtime/compute/data/csv.hpp"
 #include "runtime/compute/data/ordered_jobs.hpp"
 #include "runtime/core/base/base64.hpp"
+#include "runtime/core/base/plain_json.hpp"
 
 namespace rille::data {
 namespace {
@@ -51,7 +52,7 @@ struct BuildFolder {
     all.set("model", model).set("added_tokens", Value::Array{end});
     all.set("pre_tokenizer", Value().set("type", "ByteLevel").set("add_prefix_space", false));
     all.set("decoder", Value().set("type", "ByteLevel"));
-    return write("tokenizer.json", all.to_json());
+    return write("tokenizer.json", to_plain_json(all));
   }
   Value text_options(const Value::Array& sources, const std::string& to) const {
     return Value().set("sources", sources).set("to", to).set("tokenizer", write_tokenizer());
