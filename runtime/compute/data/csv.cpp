@@ -28,8 +28,8 @@ Result<CsvReader> CsvReader::open(const std::string& path, char separator, std::
 // Counts the buffer, what the fields keep, and a record: a field that grows is there twice, with room for as much.
 Result<> CsvReader::hold(std::size_t record_bytes) {
   const std::size_t bytes = 3 * buffer_bytes + fields_max * sizeof(std::string) + 3 * record_bytes;
-  RILLE_TRY(MemoryHeld more, MemoryHeld::take(memory_, MemoryUse::Part::tensors, static_cast<std::int64_t>(bytes)));
-  held_ = std::move(more);
+  held_ = MemoryHeld();
+  RILLE_TRY(held_, MemoryHeld::take(memory_, MemoryUse::Part::tensors, static_cast<std::int64_t>(bytes)));
   held_bytes_ = record_bytes;
   return success();
 }
