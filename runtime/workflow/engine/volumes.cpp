@@ -37,6 +37,11 @@ Error of_another_scope(const lease::Lease& known) {
   e.resource = known.id;
   return e;
 }
+// Whether the volume's deletion has failed or was interrupted. Its scope tries again only at the scope's end, and a
+// script that asks for the name may be inside that scope, so rille.volume goes on with the deletion.
+bool is_stuck(const lease::Lease& known, bool waited) {
+  return known.state == "releasing" && (waited || !known.error.empty());
+}
 }  // namespace
 
 Async<lease::Lease> Calls::volume(std::string key, std::string name, std::string scope, Value options,
@@ -66,7 +71,14 @@ Async<lease::Lease> Calls::volume(std::string key, std::string name, std::string
     const bool mine = lease::is_kept(*known) || std::find(held.begin(), held.end(), known->id) != held.end();
     if (!mine && known->state != "releasing") co_return of_another_scope(*known);
     if (known->state == "live") co_return std::move(*known);
-    if (looks >= busy_looks_max) co_return busy(*known);
+    const bool last = looks >= busy_looks_max;
+    if (is_stuck(*known, last && known->run == run_.id())) {
+      const Result<> deleted = co_await release(known->id);
+      if (!deleted) co_return busy(*known).with_cause(deleted.error());
+      if (life.ended()) co_return busy(*known);
+      continue;
+    }
+    if (last) co_return busy(*known);
     RILLE_CO_CHECK(co_await sleep_for(run_.loop(), busy_pause_ms, token));
     if (life.ended()) co_return busy(*known);
   }

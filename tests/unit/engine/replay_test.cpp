@@ -24,17 +24,6 @@ Async<Value> step(Run& run, World& world, FiberId f, std::string name, Value res
   co_return std::move(out.result);
 }
 
-// Runs the script to its end with one crash at `crash_at`, resuming as often as needed.
-Result<Value> settle(World& world, const Process::Script& script, int crash_at) {
-  world.places = 0;
-  world.crash_at = crash_at;
-  for (int i = 0; i < 5; ++i) {
-    if (auto out = Process::run(world, script)) return std::move(*out);
-    world.crash_at = -1;
-  }
-  return make_error(ErrorKind::internal, "never settled");
-}
-
 CppGuest::Body sequence(Run& run, CppGuest&, World& world) {
   return [&](FiberId f) -> Async<Value> {
     double sum = 0;
@@ -123,14 +112,14 @@ CppGuest::Body cleans_up(Run& run, CppGuest& guest, World& world) {
 void crash_everywhere(const Process::Script& script, const std::function<void(World&, const Result<Value>&)>& check,
                       bool same_result = true) {
   World calm;
-  Result<Value> expected = settle(calm, script, -1);
+  Result<Value> expected = Process::settle(calm, script, -1);
   int places = calm.places;
   REQUIRE(places > 3);
   check(calm, expected);
   for (int at = 1; at <= places; ++at) {
     INFO("crash at place " << at << " of " << places);
     World world;
-    Result<Value> r = settle(world, script, at);
+    Result<Value> r = Process::settle(world, script, at);
     if (!r) UNSCOPED_INFO(r.error().summary());
     REQUIRE(r.ok() == expected.ok());
     if (r && same_result) CHECK(r->to_json() == expected->to_json());
@@ -162,14 +151,14 @@ TEST_CASE("a crash at any place leaks no machine and rents none twice") {
 
 TEST_CASE("a cancelled run unwinds from the same place after a crash at any later one") {
   World calm;
-  REQUIRE(settle(calm, cleans_up, -1).ok());
+  REQUIRE(Process::settle(calm, cleans_up, -1).ok());
   int schedules = 0, cancelled = 0;
   for (int cancel = 1; cancel <= calm.places; ++cancel) {
     for (int crash = cancel; crash <= calm.places + 2; ++crash) {
       INFO("cancelled at place " << cancel << ", crash at place " << crash);
       World world;
       world.cancel_at = cancel;
-      Result<Value> r = settle(world, cleans_up, crash);
+      Result<Value> r = Process::settle(world, cleans_up, crash);
       ++schedules;
       if (!r) {
         ++cancelled;
@@ -201,12 +190,12 @@ TEST_CASE("a release that failed and was caught stays failed after a crash at an
   };
   World calm;
   calm.fail_terminates = 100;
-  REQUIRE(settle(calm, script, -1).error().kind == ErrorKind::state);  // at its end, too
+  REQUIRE(Process::settle(calm, script, -1).error().kind == ErrorKind::state);  // at its end, too
   for (int at = 1; at <= calm.places; ++at) {
     INFO("crash at place " << at);
     World world;
     world.fail_terminates = 3;
-    Result<Value> r = settle(world, script, at);
+    Result<Value> r = Process::settle(world, script, at);
     if (!r) UNSCOPED_INFO(r.error().summary());
     CHECK((r.ok() || r.error().kind == ErrorKind::state));
     CHECK((!r.ok() || world.machines.empty()));
@@ -238,7 +227,7 @@ TEST_CASE("a failing child ends its siblings and what they hold") {
       co_return Value("unreached");
     };
   };
-  Result<Value> r = settle(world, script, -1);
+  Result<Value> r = Process::settle(world, script, -1);
   REQUIRE_FALSE(r.ok());
   CHECK(r.error().message == "broken child");
   CHECK(world.machines.empty());
@@ -351,11 +340,11 @@ TEST_CASE("a retryable failure is tried again, then recorded") {
       }
     };
   };
-  Result<Value> r = settle(world, script, -1);
+  Result<Value> r = Process::settle(world, script, -1);
   REQUIRE_FALSE(r.ok());
   CHECK(r.error().message == "down");
   CHECK(world.effects["tries"] == 3);
-  Result<Value> again = settle(world, script, -1);
+  Result<Value> again = Process::settle(world, script, -1);
   REQUIRE_FALSE(again.ok());
   CHECK(again.error().message == "down");
   CHECK(world.effects["tries"] == 3);
@@ -371,7 +360,7 @@ TEST_CASE("a refusal after a lost answer does not forget the machine that the lo
       co_return Value(box.machine_id);
     };
   };
-  Result<Value> r = settle(world, script, -1);
+  Result<Value> r = Process::settle(world, script, -1);
   REQUIRE(r.ok());
   CHECK(world.creates.size() == 1);
   CHECK(world.machines.empty());
@@ -526,7 +515,7 @@ TEST_CASE("each message reaches one fiber, also when several wait for it") {
       co_return Value();
     };
   };
-  REQUIRE(settle(world, script, -1));
+  REQUIRE(Process::settle(world, script, -1));
   std::sort(got.begin(), got.end());
   CHECK(got == std::vector<double>{0, 1, 2});
 }
@@ -548,7 +537,7 @@ TEST_CASE("fibers that have ended are forgotten: a run may have any number of th
       co_return Value();
     };
   };
-  REQUIRE(settle(world, script, -1));
+  REQUIRE(Process::settle(world, script, -1));
   CHECK(late < early + (1 << 20));
 }
 
@@ -571,5 +560,5 @@ TEST_CASE("a failed fiber's error can be asked for until its scope is left") {
       co_return Value();
     };
   };
-  CHECK(settle(world, script, -1).ok());
+  CHECK(Process::settle(world, script, -1).ok());
 }

@@ -8,6 +8,7 @@
 
 #include "runtime/workflow/engine/run_impl.hpp"
 #include "runtime/workflow/lease/manager.hpp"
+#include "runtime/workflow/provider/volumes.hpp"
 #include "tests/unit/engine/guest.hpp"
 
 namespace rille::engine::test {
@@ -35,7 +36,7 @@ struct World {
   }
 };
 
-class MemoryProvider final : public provider::Provider {
+class MemoryProvider final : public provider::Provider, public provider::VolumeSeller {
  public:
   MemoryProvider(Loop& loop, World& world) : loop_(loop), world_(world) {
     traits_.token_lifetime_ms = 24 * 3'600'000;
@@ -50,6 +51,14 @@ class MemoryProvider final : public provider::Provider {
     o.id = "small";
     o.price_micros_per_hour = 1'000'000;
     std::vector<provider::Offer> out(1, o);
+    co_return out;
+  }
+  const std::vector<provider::VolumeKind>& volume_kinds() const override {
+    static const std::vector<provider::VolumeKind> all{{"disk"}};
+    return all;
+  }
+  Async<std::vector<provider::Offer>> volume_offers(provider::VolumeWish wish, CancelToken) override {
+    std::vector<provider::Offer> out(1, provider::volume_offer(name_, wish.kind, "", 1'000));
     co_return out;
   }
   Async<provider::Machine> create(provider::CreateRequest request, CancelToken) override {
@@ -135,6 +144,17 @@ class Process {
     world.crashed = false;
     abandon(loop, journal, run);
     return out;
+  }
+
+  // Runs the script to its end with one crash at `crash_at`, resuming as often as needed.
+  static Result<Value> settle(World& world, const Script& script, int crash_at) {
+    world.places = 0;
+    world.crash_at = crash_at;
+    for (int i = 0; i < 5; ++i) {
+      if (auto out = run(world, script)) return std::move(*out);
+      world.crash_at = -1;
+    }
+    return make_error(ErrorKind::internal, "never settled");
   }
 
  private:
