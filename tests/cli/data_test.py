@@ -208,8 +208,8 @@ try:
     wanted = [("png", open(path(f"pets/{('cat', 'dog', 'été')[i % 3]}/{i}.png"), "rb").read(), i % 3)
               for i in range(30)]
     check("all images are there with their labels", sorted(samples("shards")) == sorted(wanted))
-    build("pets", "--to", "four", "--shard-bytes", "5000", threads="4")
-    check("the number of threads changes no byte of the shards", contents("four") == contents("shards"))
+    build("pets", "--to", "four_shards", "--shard-bytes", "5000", threads="4")
+    check("the number of threads changes no byte of the shards", contents("four_shards") == contents("shards"))
     check("a finished data set is kept", "kept " in build("pets", "--to", "shards", "--shard-bytes", "5000"))
     build("pets", "--to", "small", "--size", "16")
     check("made smaller, all are JPEG", all(kind == "jpg" and data[:3] == b"\xff\xd8\xff"
