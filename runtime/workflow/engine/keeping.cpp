@@ -33,8 +33,13 @@ std::string Calls::folder_of(const std::string& name, const std::string& key) {
 Result<> Calls::open_store(const CallSpec& spec, Keeper& keeper) {
   // A simulated machine can neither send nor fetch: its checkpoints are kept at home.
   if (spec.checkpoint_store.empty() || !connector_->real_time()) return success();
+  // A run of another home may have the same id, and its call the same key; they began at different instants.
+  std::int64_t created_us = 0;
+  RILLE_CHECK(run_.journal_->reader().query("SELECT created_us FROM runs WHERE id=?", {run_.id()},
+                                            [&](const store::Row& row) { created_us = row.integer(0); }));
+  const std::string writer = "c-" + derive_hex({"writer", keeper.key, std::to_string(created_us)}, 20);
   RILLE_TRY(keeper.stored, transfer::open_stored_checkpoints(spec.checkpoint_store, as_folder(spec.name), run_.loop(),
-                                                             run_.limits_.may_connect, keeper.key, run_.config_.epoch));
+                                                             run_.limits_.may_connect, writer, run_.config_.epoch));
   return run_.journal_->reader().query("SELECT generation,base FROM lineages WHERE lease=? AND call=?",
                                        {keeper.lease, keeper.key}, [&](const store::Row& row) {
                                          keeper.restored = row.integer(0);

@@ -34,7 +34,8 @@ namespace rille::transfer {
 
 class StoredCheckpoints {
  public:
-  // `prefix`: of the training's keys; ends in "/". `writer`: names the work that adds checkpoints, over its processes.
+  // `prefix`: of the training's keys; ends in "/". `writer`: names the work that adds checkpoints, over its processes;
+  // no other work anywhere has this name.
   StoredCheckpoints(std::unique_ptr<objects::ObjectStore> store, Loop& loop, std::string prefix, std::string writer,
                     std::int64_t epoch)
       : store_(std::move(store)), loop_(loop), prefix_(std::move(prefix)), writer_(std::move(writer)), epoch_(epoch) {}

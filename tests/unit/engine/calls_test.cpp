@@ -4,113 +4,14 @@
 #include <catch2/catch.hpp>
 #include <fstream>
 
-#include "runtime/core/loop/process_tree.hpp"
-#include "runtime/workflow/provider/local/local.hpp"
-#include "runtime/workflow/transfer/latest_file.hpp"
-#include "tests/unit/engine/world.hpp"
-#include "tests/unit/store/s3_server.hpp"
+#include "tests/unit/engine/runner.hpp"
 
 using namespace rille;
 using namespace rille::engine;
 using namespace rille::engine::test;
-
-namespace {
-
-// One process of the runner after the other; the instances go on between them.
-struct Runner {
-  TempDir dir;
-  std::vector<Value> events;
-  std::string printed;
-  int epoch = 0;
-  RetryPolicy restarts = call_restarts();
-  std::string self_exe = AGENT_HELPER;
-  RunLimits limits;
-
-  struct Live {
-    std::unique_ptr<Loop> loop;
-    std::unique_ptr<store::Journal> journal;
-    provider::Registry registry;
-    std::unique_ptr<lease::Manager> leases;
-    std::unique_ptr<RunImpl> run;
-    std::unique_ptr<CppGuest> guest;
-    std::optional<Result<Value>> out;
-    ~Live() {  // as a killed process leaves it
-      journal.reset();
-      loop->abandon_tasks();
-      run.reset();
-    }
-  };
-
-  Runner() { setenv("XDG_CONFIG_HOME", (dir.path + "/config").c_str(), 1); }
-
-  std::unique_ptr<Live> begin(const std::function<CppGuest::Body(Live&)>& script) {
-    auto live = std::make_unique<Live>();
-    live->loop = Loop::create().value();
-    live->journal = store::Journal::open(*live->loop, dir.path + "/journal.db").value();
-    provider::LocalOptions local{dir.path, 0, 2000};
-    (void)live->registry.add(provider::make_local_provider(*live->loop, local));
-    live->leases = std::make_unique<lease::Manager>(*live->loop, *live->journal, live->registry, "test");
-    std::int64_t now = ++epoch;
-    (void)run_blocking(*live->loop, live->journal->commit([now](store::Db& db) {
-      if (now > 1) return db.run("UPDATE runs SET epoch=? WHERE id='r'", {now});
-      return db.run(
-          "INSERT INTO runs(id,script,mode,state,epoch,args,created_us,updated_us,host,pid) "
-          "VALUES('r','test','durable','running',1,'{}',0,0,'h',1)");
-    }));
-    RunConfig config;
-    config.id = "r";
-    config.home = dir.path + "/runs/r";
-    config.epoch = now;
-    config.self_exe = self_exe;
-    config.restarts = restarts;
-    config.number = run_number(live->journal->reader(), "r").value();
-    config.hooks.event = [this](const Value& e) { events.push_back(e); };
-    config.hooks.print = [this](std::string_view text) { printed += text; };
-    auto replay = Replay::load(live->journal->reader(), "r").value();
-    live->run = std::make_unique<RunImpl>(*live->loop, std::move(config), live->journal.get(), live->leases.get(),
-                                          std::move(replay));
-    live->run->limit(limits);
-    live->guest = std::make_unique<CppGuest>(*live->run);
-    FunctionRef main = live->guest->function(script(*live));
-    live->loop->spawn([](Live& l, FunctionRef f) -> Task<void> {
-      l.out.emplace(co_await l.run->execute(*l.guest, f, Value()));
-    }(*live, main));
-    return live;
-  }
-  Result<Value> run(const std::function<CppGuest::Body(Live&)>& script) {
-    auto live = begin(script);
-    live->loop->run_until([&] { return live->out.has_value(); });
-    return std::move(*live->out);
-  }
-
-  int count(const std::string& event) const {
-    int n = 0;
-    for (const Value& e : events) n += e.text("event") == event;
-    return n;
-  }
-  std::string instance() const {
-    for (const auto& entry : std::filesystem::directory_iterator(dir.path + "/instances")) return entry.path();
-    return {};
-  }
-  std::size_t calls_kept() const {
-    std::size_t n = 0;
-    for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(instance() + "/calls")) ++n;
-    return n;
-  }
-  ~Runner() {
-    std::error_code ec;
-    for (const auto& entry : std::filesystem::directory_iterator(dir.path + "/instances", ec))
-      kill_processes({{}, "RILLE_INSTANCE=" + entry.path().string(), true}, 10'000).ok();
-  }
-};
 using Live = Runner::Live;
 
-CallSpec spec(const std::string& name, const std::string& payload) {
-  CallSpec s;
-  s.name = name;
-  s.payload = Value::from_json(payload).value();
-  return s;
-}
+namespace {
 
 Async<Value> call(Run& run, FiberId f, std::string name, std::string payload) {
   RILLE_CO_TRY(LeaseView box, co_await run.rent(f, "box", Value(Value::Object{}), "test"));
@@ -122,18 +23,6 @@ auto one_call(std::string payload) {
   return [payload](Live& l) -> CppGuest::Body {
     return [&l, payload](FiberId f) { return call(*l.run, f, "work", payload); };
   };
-}
-
-// Ends when the condition holds; only a failure takes the whole time.
-void until(Live& live, const std::function<bool()>& met) {
-  auto poll = [](Loop& l, const std::function<bool()>& c) -> Task<bool> {
-    for (int i = 0; i < 4'000; ++i) {
-      if (c()) co_return true;
-      (co_await sleep_for(l, 5)).ok();
-    }
-    co_return false;
-  };
-  REQUIRE(run_blocking(*live.loop, poll(*live.loop, met)));
 }
 
 }  // namespace
@@ -473,123 +362,4 @@ TEST_CASE("checkpoints that are kept count against disk_bytes") {
   REQUIRE(out.ok());
   CHECK(r.count("checkpoint_kept") == 1);
   CHECK(r.count("warning") == 1);
-}
-
-namespace {
-// A call on a real agent that publishes a checkpoint of step 7, whose files were staged before. It ends once `awaited`
-// is there; "": at once.
-auto publishing(const Runner& r, const S3Server& s3, bool stages, std::string awaited = "") {
-  return [&r, &s3, stages, awaited](Live& l) -> CppGuest::Body {
-    return [&l, &r, &s3, stages, awaited](FiberId f) -> Async<Value> {
-      const Value none{Value::Object{}};
-      RILLE_CO_TRY(LeaseView box, co_await l.run->rent(f, stages ? "box" : "other", none, "test"));
-      const std::string from = r.dir.path + "/made", to = "checkpoints/step-00000007";
-      if (stages) RILLE_CO_CHECK(co_await l.run->stage(f, box.id, from, to, none, "test:0"));
-      Value payload;
-      payload.set("do", "hold").set("file", awaited.empty() ? from : awaited).set("value", 7);
-      if (stages) payload.set("checkpoint", Value().set("step", 7).set("directory", to));
-      CallSpec s = spec("train", payload.to_json());
-      s.keep_checkpoints = true;
-      s.checkpoint_store = s3.address("runs");
-      co_return co_await l.run->call(f, box.id, std::move(s), "test:call");
-    };
-  };
-}
-
-void make_checkpoint(const Runner& r) {
-  std::filesystem::create_directories(r.dir.path + "/made");
-  std::ofstream(r.dir.path + "/made/model.safetensors") << std::string(20'000'000, 'w');  // two parts
-  std::ofstream(r.dir.path + "/made/manifest.json") << "{}";
-}
-}  // namespace
-
-TEST_CASE("a machine sends its checkpoints to a store at signed addresses, and the next machine fetches them") {
-  S3Server s3;
-  Runner r;
-  make_checkpoint(r);
-  std::size_t parts = 0;
-  s3.fault = [&](const S3Server::Asked& asked) {
-    const bool part = asked.method == "PUT" && asked.query.find("partNumber=") != std::string::npos;
-    parts += part && asked.query.find("X-Amz-Signature=") != std::string::npos;
-    return S3Server::Fault::none;
-  };
-  REQUIRE(r.run(publishing(r, s3, true)).value() == Value(7));
-  CHECK(parts == 3);
-  CHECK(r.count("checkpoint_kept") == 1);
-  CHECK(r.count("warning") == 0);
-  CHECK_FALSE(std::filesystem::exists(r.dir.path + "/runs/r/checkpoints"));
-  const auto latest = transfer::read_latest(s3.objects["runs/train/latest.json"], "latest.json").value();
-  REQUIRE(latest.checkpoints.size() == 1);
-  const transfer::StoredCheckpoint& stored = latest.checkpoints.front();
-  CHECK(stored.step == 7);
-  CHECK(s3.objects["runs/train/" + stored.folder + "model.safetensors"] == std::string(20'000'000, 'w'));
-
-  Runner next;  // another run, which goes on with the same training
-  make_checkpoint(next);
-  REQUIRE(next.run(publishing(next, s3, false)).value() == Value(7));
-  CHECK(next.count("checkpoint_restored") == 1);
-  const std::string there = next.instance() + "/work/checkpoints/step-00000007/";
-  CHECK(std::filesystem::file_size(there + "model.safetensors") == 20'000'000);
-  CHECK(std::filesystem::file_size(there + "manifest.json") == 2);
-}
-
-TEST_CASE("a resumed runner does not replace a later run's checkpoint with those of a call that ran on") {
-  S3Server s3;
-  Runner r, later;
-  make_checkpoint(r);
-  const std::string go = r.dir.path + "/go";
-  auto first = r.begin(publishing(r, s3, true, go));
-  until(*first, [&] { return r.count("checkpoint_kept") == 1; });
-  first.reset();  // the runner is killed, and the call goes on
-  make_checkpoint(later);
-  REQUIRE(later.run(publishing(later, s3, true)).value() == Value(7));
-  const std::string theirs = s3.objects["runs/train/latest.json"];
-  CHECK(transfer::read_latest(theirs, "latest.json").value().checkpoints.front().generation == 2);
-  std::ofstream(go) << "x";
-  REQUIRE(r.run(publishing(r, s3, true, go)).value() == Value(7));
-  CHECK(r.count("checkpoint_kept") == 1);
-  CHECK(r.count("warning") == 1);
-  CHECK(s3.objects["runs/train/latest.json"] == theirs);
-}
-
-TEST_CASE("a checkpoint with an empty file is kept in a store") {
-  S3Server s3;
-  Runner r, next;
-  make_checkpoint(r);
-  std::ofstream(r.dir.path + "/made/empty.txt");
-  REQUIRE(r.run(publishing(r, s3, true)).value() == Value(7));
-  CHECK(r.count("checkpoint_kept") == 1);
-  CHECK(r.count("warning") == 0);
-  make_checkpoint(next);
-  REQUIRE(next.run(publishing(next, s3, false)).value() == Value(7));
-  CHECK(next.count("checkpoint_restored") == 1);
-  CHECK(std::filesystem::file_size(next.instance() + "/work/checkpoints/step-00000007/empty.txt") == 0);
-}
-
-TEST_CASE("the last checkpoint is sent again to a store that was throttled") {
-  S3Server s3;
-  Runner r;
-  make_checkpoint(r);
-  int refused = 0;
-  s3.fault = [&](const S3Server::Asked& asked) {
-    const bool publishes = asked.method == "PUT" && asked.key.ends_with("latest.json");
-    return publishes && refused++ == 0 ? S3Server::Fault::throttled : S3Server::Fault::none;
-  };
-  REQUIRE(r.run(publishing(r, s3, true)).value() == Value(7));
-  CHECK(refused == 2);
-  CHECK(r.count("checkpoint_kept") == 1);
-  CHECK(r.count("warning") == 0);
-}
-
-TEST_CASE("a checkpoint that cannot be sent to the store is a warning, and latest.json is as before") {
-  S3Server s3;
-  Runner r;
-  make_checkpoint(r);
-  s3.fault = [](const S3Server::Asked& asked) {
-    return asked.query.find("partNumber=2") != std::string::npos ? S3Server::Fault::denied : S3Server::Fault::none;
-  };
-  REQUIRE(r.run(publishing(r, s3, true)).value() == Value(7));
-  CHECK(r.count("checkpoint_kept") == 0);
-  CHECK(r.count("warning") == 1);
-  CHECK(s3.objects.empty());
 }
