@@ -384,7 +384,7 @@ static void test_free_elsewhere(void) {
   rille_value r;
   ok(rille_script_call(runtime, other, NULL, 0, &r, 1));
   CHECK(is_number(&r, 2));
-  ok(rille_turn(runtime, 1000, NULL));  /* it returns when nothing is left: 10 ms may pass beside other work */
+  ok(rille_turn(runtime, 1000, NULL)); /* it returns when nothing is left: 10 ms may pass beside other work */
   refused(rille_script_call(runtime, other, NULL, 0, &r, 1), RILLE_STATE, "has been freed");
   refused(rille_script_function_hold(runtime, elsewhere.dropped), RILLE_STATE, "no longer valid");
   rille_script_free(stays);

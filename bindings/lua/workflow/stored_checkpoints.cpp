@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr const char* what = "rille.train's checkpoint.store";
+constexpr const char* store_option = "rille.train's checkpoint.store";
 
 using StoredPtr = std::shared_ptr<transfer::StoredCheckpoints>;
 
@@ -55,20 +55,20 @@ CancelToken token_here(lua_State* L) {
 // stored_open(address, name) -> Stored; nil in a rehearsal, which asks no store
 Result<int> stored_open(lua_State* L) {
   LuaHost& host = LuaHost::of(L);
-  const std::string address(check_text(L, 1, what));
+  const std::string address(check_text(L, 1, store_option));
   std::string name(check_text(L, 2, "the training's name"));
   for (char& c : name)
     if (!std::isalnum(static_cast<unsigned char>(c)) && c != '-' && c != '_') c = '_';
   RILLE_TRY(const objects::ObjectUrl url, objects::parse_object_url(address));
   if (host.options().rehearsal != Rehearsal::no) return 0;
-  RILLE_CHECK(host.grants().keys(what, objects::provider_of(url)));
+  RILLE_CHECK(host.grants().keys(store_option, objects::provider_of(url)));
   RILLE_TRY(StoredPtr stored, transfer::open_stored_checkpoints(
                                   address, name, host.loop(),
                                   [grants = host.grants()](const std::string& to, const std::string& port) {
-                                    return grants.connect(what, to, port);
+                                    return grants.connect(store_option, to, port);
                                   },
                                   random_hex(8), 0));
-  RILLE_CHECK(host.grants().connect_to_url(what, stored->store().server()));
+  RILLE_CHECK(host.grants().connect_to_url(store_option, stored->store().server()));
   push_object(L, Stored{std::move(stored)});
   return 1;
 }
@@ -138,7 +138,7 @@ Task<void> drive_send(StoredPtr stored, SendOrder order, std::shared_ptr<SendSta
 
 // stored_send(stored, directory, step, keep, keep_every, wait_ms) -> Sending; returns before anything is sent
 Result<int> stored_send(lua_State* L) {
-  const StoredPtr stored = check_object<Stored>(L, 1, what).stored;
+  const StoredPtr stored = check_object<Stored>(L, 1, store_option).stored;
   LuaHost& host = LuaHost::of(L);
   SendOrder order;
   RILLE_TRY(order.directory, host.grants().read(std::string(check_text(L, 2, "the directory")), Grants::Names::tree));
@@ -206,7 +206,7 @@ Async<Value> fetch_newest(StoredPtr stored, std::string root, std::int64_t above
 // stored_fetch(stored, directory, above) -> { step, skipped }: the store's newest checkpoint is now in the directory;
 // nil if it is not newer than the step `above`
 Result<int> stored_fetch(lua_State* L) {
-  const StoredPtr stored = check_object<Stored>(L, 1, what).stored;
+  const StoredPtr stored = check_object<Stored>(L, 1, store_option).stored;
   LuaHost& host = LuaHost::of(L);
   RILLE_TRY(std::string root, host.grants().write(std::string(check_text(L, 2, "the directory")), Grants::Names::tree));
   Room room;
