@@ -1,50 +1,21 @@
 // Answers of object stores, byte for byte. The first byte chooses the store, the second what it is asked for; then come
 // the answers to one request after another, parted by \x1e. Whatever they are: an error says why and holds no key, a
 // list holds names and sizes that can be, and a range is no longer than asked for.
-#include <mutex>
-
 #include "runtime/core/base/value.hpp"
 #include "runtime/core/loop/loop.hpp"
 #include "runtime/core/loop/virtual_time.hpp"
 #include "runtime/core/store/objects/object_store.hpp"
 #include "runtime/core/store/objects/url.hpp"
 #include "tests/fuzz/sessions.hpp"
-#include "tests/unit/net/scripted_server.hpp"
+#include "tests/fuzz/told_web.hpp"
 
 using namespace rille;
 using namespace rille::objects;
 
 namespace {
 
-constexpr int inputs_per_server = 100;  // a server keeps its threads until it ends
 constexpr const char* secret = "c2VjcmV0IG9mIHRoZSBrZXk=";
 constexpr std::size_t range_bytes = 10, taken_bytes_max = 1 << 20;
-
-class Web {
- public:
-  std::string host() const { return server_.host(); }
-  void begin(std::string_view text) {
-    std::lock_guard lock(mutex_);
-    answers_.assign(1, "");
-    asked_ = 0;
-    for (const char c : text)
-      if (c == '\x1e') answers_.emplace_back();
-      else answers_.back() += c;
-  }
-
- private:
-  void serve(ScriptedServer::Wire& wire) {
-    std::lock_guard lock(mutex_);
-    if (asked_ < answers_.size()) wire.send(answers_[asked_]);
-    ++asked_;
-    wire.cut();
-  }
-
-  std::mutex mutex_;
-  std::vector<std::string> answers_;
-  std::size_t asked_ = 0;
-  ScriptedServer server_{[this](const ScriptedServer::Request&, ScriptedServer::Wire& wire) { serve(wire); }};
-};
 
 std::unique_ptr<ObjectStore> store_of(std::uint8_t choice, const std::string& host, Loop& loop) {
   for (const char* key :
@@ -153,9 +124,9 @@ std::string answer(const std::string& status, const std::string& headers, const 
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size < 2) return 0;
-  static std::unique_ptr<Web> web;
+  static std::unique_ptr<ToldWeb> web;
   static int used = 0;
-  if (used++ % inputs_per_server == 0) web = std::make_unique<Web>();
+  if (used++ % ToldWeb::inputs_max == 0) web = std::make_unique<ToldWeb>();
   web->begin(std::string_view(reinterpret_cast<const char*>(data) + 2, size - 2));
   VirtualTime time;
   const std::unique_ptr<Loop> loop = Loop::create_virtual(time).value();

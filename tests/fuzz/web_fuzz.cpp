@@ -1,20 +1,17 @@
 // Answers of web servers, byte for byte, to a download. The first byte chooses whether a part is there to continue and
 // whether the digest is known; then come the answers to one request after another, parted by \x1e. Whatever headers,
 // ranges and lengths say, the staged file is the one reported, and no other file is left behind.
-#include <mutex>
-
 #include "runtime/core/base/id.hpp"
 #include "runtime/core/net/redact.hpp"
 #include "runtime/core/store/file.hpp"
 #include "runtime/workflow/transfer/stage.hpp"
 #include "tests/fuzz/sessions.hpp"
-#include "tests/unit/net/scripted_server.hpp"
+#include "tests/fuzz/told_web.hpp"
 
 using namespace rille;
 
 namespace {
 
-constexpr int inputs_per_server = 100;  // a server keeps its threads until it ends
 constexpr std::int64_t size_bytes_max = 1 << 20;
 constexpr const char* content = "0123456789 the content of the file\n";
 constexpr std::size_t part_bytes = 10;
@@ -22,32 +19,6 @@ constexpr std::size_t part_bytes = 10;
 struct Scratch {
   const std::string path = sessions::folder_for("rille-web-fuzz");
   ~Scratch() { std::filesystem::remove_all(path); }
-};
-
-class Web {
- public:
-  std::string url() const { return server_.url("/file"); }
-  void begin(std::string_view text) {
-    std::lock_guard lock(mutex_);
-    answers_.assign(1, "");
-    asked_ = 0;
-    for (const char c : text)
-      if (c == '\x1e') answers_.emplace_back();
-      else answers_.back() += c;
-  }
-
- private:
-  void serve(ScriptedServer::Wire& wire) {
-    std::lock_guard lock(mutex_);
-    if (asked_ < answers_.size()) wire.send(answers_[asked_]);
-    ++asked_;
-    wire.cut();
-  }
-
-  std::mutex mutex_;
-  std::vector<std::string> answers_;
-  std::size_t asked_ = 0;
-  ScriptedServer server_{[this](const ScriptedServer::Request&, ScriptedServer::Wire& wire) { serve(wire); }};
 };
 
 // What an interrupted call has left.
@@ -68,14 +39,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (size == 0) return 0;
   static const Scratch scratch;
   const std::string& folder = scratch.path;
-  static std::unique_ptr<Web> web;
+  static std::unique_ptr<ToldWeb> web;
   static int used = 0;
-  if (used++ % inputs_per_server == 0) web = std::make_unique<Web>();
+  if (used++ % ToldWeb::inputs_max == 0) web = std::make_unique<ToldWeb>();
   web->begin(std::string_view(reinterpret_cast<const char*>(data) + 1, size - 1));
   std::filesystem::remove_all(folder + "/t");
   std::filesystem::create_directories(folder + "/t");
   const std::string target = folder + "/t/file";
-  if (data[0] & 1) leave_part(target, web->url());
+  if (data[0] & 1) leave_part(target, web->url("/file"));
   VirtualTime time;
   const std::unique_ptr<Loop> loop = Loop::create_virtual(time).value();
   net::HttpOptions http;
@@ -84,13 +55,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   transfer::StageOptions options;
   options.size_bytes_max = size_bytes_max;
   options.resumes_max = 2;
-  options.may_connect = [port = web->url()](const std::string& host, const std::string& to) -> Result<> {
+  options.may_connect = [port = web->url("/file")](const std::string& host, const std::string& to) -> Result<> {
     if (port.find("//" + host + ":" + to + "/") != std::string::npos) return success();
     return make_error(ErrorKind::denied, "no other server is asked");
   };
   if (data[0] & 2) options.sha256 = store::fingerprint(content, true).sha256;
   const std::string expected = options.sha256;
-  const auto staged = run_blocking(*loop, transfer::stage(client, web->url(), target, std::move(options)));
+  const auto staged = run_blocking(*loop, transfer::stage(client, web->url("/file"), target, std::move(options)));
   std::size_t left = 0;
   for (const auto& entry : std::filesystem::directory_iterator(folder + "/t")) {
     const std::string name = entry.path().filename();
