@@ -254,7 +254,7 @@ Task<void> Session::stream(std::shared_ptr<Session> self, std::int64_t id, std::
 
 void Session::pull(std::int64_t id, const Value& header) {
   auto refuse = [&](Error why) { host_.loop.spawn(respond_later(shared_from_this(), id, std::move(why))); };
-  // The runner no longer counts a call that it has cancelled; here the call may still be ending.
+  // The runner no longer counts a pull that it has cancelled; here that pull may still be ending.
   const auto wanted = static_cast<std::size_t>(
       std::count_if(pulls_.begin(), pulls_.end(), [](const auto& p) { return !p.second->stop.cancelled(); }));
   if (wanted >= pulls_max || pulls_.count(id))
