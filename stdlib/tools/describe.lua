@@ -77,7 +77,7 @@ local function members(out, index, owner)
 end
 
 -- Finds an entry by a name such as "rille.rent", "rent", "Instance:call" or "Instance.call".
-local function find(index, name)
+function M.find(index, name)
   for _, candidate in ipairs { name, name:gsub("%.([%w_]+)$", ":%1"), "rille." .. name } do
     local entry = index.entries[candidate] or index.modules[candidate]
     if entry then return entry end
@@ -93,7 +93,7 @@ end
 ---@return string? text nil for an unknown name
 ---@mark deterministic
 function M.describe(index, name)
-  local entry = find(index, name)
+  local entry = M.find(index, name)
   if not entry then return nil end
   local out = {}
   if entry.kind == "function" then

@@ -76,6 +76,7 @@ void RunImpl::pin_edited() {
 }
 
 Result<std::string> RunImpl::pinned(const std::string& module, const std::function<Result<std::string>()>& load) {
+  if (mode() == Mode::session && !module.starts_with(':')) return load();  // never replayed: a file may be read again
   if (auto it = pinned_.find(module); it != pinned_.end()) return it->second;
   std::string source;
   bool found = false;
