@@ -31,12 +31,8 @@ OPENED = ["libcurl.so.4"]
 GLIBC = ["libpthread.so.0", "libdl.so.2", "librt.so.1", "libutil.so.1", "libanl.so.1", "libresolv.so.2", "libm.so.6",
          "libmvec.so.1", "libnss_files.so.2", "libnss_dns.so.2"]
 FORBIDDEN = re.compile(r"lib(cuda|cudart|cublas|cudnn|nccl|nvrtc|nvJitLink|cufft|cupti|nvidia)")
-# Terminals that people have; a host without a terminal database gets these.
-TERMINALS = ["xterm", "xterm-256color", "screen", "screen-256color", "tmux", "tmux-256color", "linux", "vt100", "vt220",
-             "ansi", "dumb", "rxvt-unicode-256color"]
 CERTIFICATES = "/usr/share/ca-certificates/mozilla"
 CHARACTERS = "/usr/lib/locale/C.utf8/LC_CTYPE"
-TERMINFO = ["/lib/terminfo", "/usr/share/terminfo", "/usr/lib/terminfo", "/etc/terminfo"]
 # What an Ed25519 public key begins with (RFC 8410), before its 32 bytes.
 ED25519 = bytes.fromhex("302a300506032b6570032100")
 
@@ -98,12 +94,6 @@ def texts(source):
     yield "LICENSE", source / "LICENSE"
     if os.path.exists(CHARACTERS):
         yield "share/rille/locale/C.utf8/LC_CTYPE", Path(CHARACTERS)
-    for name in TERMINALS:
-        for folder in TERMINFO:
-            file = Path(folder, name[0], name)
-            if file.exists():
-                yield f"share/rille/terminfo/{name[0]}/{name}", file
-                break
 
 
 def certificates():

@@ -1,4 +1,4 @@
-# What Rille links, all of it from Debian 12. RILLE_DEPENDENCIES is for the library; the command adds CLI11 and libedit.
+# What Rille links, all of it from Debian 12. RILLE_DEPENDENCIES is for the library; the command adds CLI11.
 # bootstrap installs the packages; a name here that pkg-config does not find stops the configuration and says which.
 find_package(PkgConfig REQUIRED)
 find_package(Threads REQUIRED)
@@ -17,7 +17,6 @@ if(RILLE_FFTW)
   set(RILLE_FFTW_MODULES "fftw3 fftw3f")       # for rille.pc
   set_source_files_properties(kernels/generic/fourier.cpp PROPERTIES COMPILE_DEFINITIONS RILLE_FFTW)
 endif()
-pkg_check_modules(libedit REQUIRED IMPORTED_TARGET libedit)
 pkg_check_modules(pcre2 REQUIRED IMPORTED_TARGET libpcre2-8)
 pkg_check_modules(pugixml REQUIRED IMPORTED_TARGET pugixml)
 pkg_check_modules(zlib REQUIRED IMPORTED_TARGET zlib)

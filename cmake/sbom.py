@@ -23,7 +23,6 @@ DEPENDENCIES = {
     "fmt": ("libfmt-dev", "libfmt.so"),
     "libarchive": ("libarchive-dev", "libarchive.so"),
     "libcurl": ("libcurl4-openssl-dev", "libcurl.so"),
-    "libedit": ("libedit-dev", "libedit.so"),
     "libjpeg": ("libjpeg62-turbo-dev", "libjpeg.so"),
     "libpcre2-8": ("libpcre2-dev", "libpcre2-8.so"),
     "libpng": ("libpng-dev", "libpng16.so"),

@@ -93,7 +93,8 @@ void submit(Repl& r, std::optional<std::string> entry) {
 // Whether Enter adds a line. Two empty lines end an entry that is not complete; a single one may be part of a text.
 bool goes_on(const std::string& text) {
   const std::size_t last = text.find_last_not_of(" \n");
-  const bool given_up = last != std::string::npos && std::count(text.begin() + static_cast<std::ptrdiff_t>(last), text.end(), '\n') >= 2;
+  const bool given_up =
+      last != std::string::npos && std::count(text.begin() + static_cast<std::ptrdiff_t>(last), text.end(), '\n') >= 2;
   const std::string source = strip(text);
   if (given_up || source.empty()) return false;
   if (source[0] == '?' || source[0] == '!' || (source[0] == ':' && !source.starts_with("::"))) return false;
@@ -140,8 +141,7 @@ Exit talk(Repl& r, FunctionRef main, bool resumed) {
         editor.restore();
         suspend(r, signal);
       },
-      {},
-      fmt::format("\nstopped inside a call that cannot be interrupted; {}\n", how_to_go_on(r)));
+      {}, fmt::format("\nstopped inside a call that cannot be interrupted; {}\n", how_to_go_on(r)));
   r.signals = &handler;
   app.terminal.out("Rille " RILLE_VERSION "  (Ctrl-D leaves, ?name for help, :help for commands)\n");
   if (resumed) show_rented(r);

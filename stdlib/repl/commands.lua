@@ -175,8 +175,8 @@ function M.new(session)
     if code ~= 0 then print(("exit code %d"):format(code)) end
   end
 
-  function commands.leases() p.shell { p.program, "leases" } end
-  function commands.runs() p.shell { p.program, "ps" } end
+  function commands.leases() p.shell { p.program(), "leases" } end
+  function commands.runs() p.shell { p.program(), "ps" } end
 
   function commands.who()
     local names = {}

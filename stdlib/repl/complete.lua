@@ -4,8 +4,8 @@
 local M = {}
 
 local sources = { require = true, dofile = true, loadfile = true }
-local keywords = { "and", "break", "do", "else", "elseif", "end", "false", "for", "function", "goto", "if", "in", "local",
-  "nil", "not", "or", "repeat", "return", "then", "true", "until", "while" }
+local keywords = { "and", "break", "do", "else", "elseif", "end", "false", "for", "function", "goto", "if", "in",
+  "local", "nil", "not", "or", "repeat", "return", "then", "true", "until", "while" }
 local openers, closers = { ["("] = ")", ["{"] = "}", ["["] = "]" }, { [")"] = true, ["}"] = true, ["]"] = true }
 
 -- The text of token `i`; "" beyond the ends.
@@ -14,7 +14,9 @@ local function text_of(line, i)
   return token and line.text:sub(token.first, token.last) or ""
 end
 
-local function is_word(token) return token and (token.kind == "name" or token.kind == "keyword" or token.kind == "constant") end
+local function is_word(token)
+  return token and (token.kind == "name" or token.kind == "keyword" or token.kind == "constant")
+end
 
 -- The token that opens the bracket which token `i` closes, or nil.
 local function opening(line, i)
@@ -31,8 +33,8 @@ local function opening(line, i)
   end
 end
 
--- The chain of names that ends with token `last`, as a list of { kind = "name" | "call", text, separator }, and its first
--- token: "rille.device():randn" has four links. Nil if it does not begin with a name.
+-- The chain of names that ends with token `last`: a list of { kind = "name", "call" or "index", text, separator }.
+-- "rille.device():randn" has four links. Nil if it does not begin with a name.
 local function chain_before(line, last)
   local links, at = {}, last
   while at >= 1 do
@@ -41,7 +43,7 @@ local function chain_before(line, last)
       local before = text_of(line, at - 1)
       local separator = (before == "." or before == ":") and before or nil
       table.insert(links, 1, { kind = "name", text = text, separator = separator })
-      if not separator then return links, at end
+      if not separator then return links end
       at = at - 2
     elseif text == ")" or text == "}" or text == "]" then
       local open = opening(line, at)
@@ -96,10 +98,10 @@ local function resolve(M_, links)
       after.known = after.value ~= nil
       after.path = at.path and at.path .. "." .. link.text
       after.class = after.known and M_.class_of(after.value) or nil
-      for _, name in ipairs { at.class and at.class .. ":" .. link.text or "", at.class and at.class .. "." .. link.text or "",
-        after.path or "" } do
-        after.entry = after.entry or index.entries[name]
+      if at.class then
+        after.entry = index.entries[at.class .. ":" .. link.text] or index.entries[at.class .. "." .. link.text]
       end
+      after.entry = after.entry or (after.path and index.entries[after.path])
       local field = not after.class and at.class and field_of(index, at.class, link.text)
       if field then after.class, after.list = class_in(index, field.type) end
     elseif link.kind == "call" then

@@ -1,10 +1,9 @@
---- The prompt's loop: reads entries, runs each in a scope that Ctrl-C can cancel alone, and shows the results. Loaded by
---- the command only; `primitives` is its C++ side (bindings/cli/prompt/session.cpp).
+--- The prompt's loop: reads entries, runs each in a scope that Ctrl-C can cancel alone, and shows the results. Loaded
+--- by the command only; `primitives` is its C++ side (bindings/cli/prompt/primitives.cpp).
 
 local M = {}
 
-local show = require("rille.repl.show").show
-M.show = show
+local shown = require "rille.repl.show"
 
 local function show_results(results)
   for i = 1, results.n do
@@ -12,7 +11,7 @@ local function show_results(results)
     if type(value) == "userdata" then
       print(value)  -- tensors and lists of offers print their contents; this may suspend the fiber
     else
-      print(show(value))
+      print(shown.result(value))
     end
   end
 end
@@ -46,15 +45,15 @@ local function nearest_of(name, names)
   return near ~= "" and near or ":help lists them"
 end
 
+-- The first letter of a name's last part: "t" of "rille.train".
+local function initial(name) return name:match("([%w_])[%w_]*$") end
+
 -- The name most like `name`: of names that begin alike, if there are any ("rille.trian" is not "rille.print").
 local function nearest(name, index)
   local names, alike = {}, {}
   local function add(known)
     names[#names + 1] = known
-    if known:sub(1, 1) == name:match("([^%.:]*)$"):sub(1, 1) or known:match("[%.:](.)[%w_]*$") == name:match("[%.:](.)[%w_]*$")
-    then
-      alike[#alike + 1] = known
-    end
+    if initial(known) == initial(name) then alike[#alike + 1] = known end
   end
   for _, known in ipairs(index.order) do
     add(known)
@@ -120,7 +119,7 @@ local function list_all(index)
   table.sort(modules)
   print("modules")
   for _, name in ipairs(modules) do row(name, index.modules[name].summary) end
-  print('More about each: ?rille.rent; its source: ??rille.nn.mlp; of objects: ?Instance, ?Tensor, or of a variable: ?box, '
+  print('More about each: ?rille.rent; its source: ??rille.nn.mlp; of objects: ?Instance, or of a variable: ?box, '
     .. '?box:call. :apropos WORD searches, :help lists the commands of the prompt')
 end
 
@@ -143,6 +142,8 @@ local function help_of(session)
     local text = meant and describe.describe(index, meant) or describe.describe(index, name)
       or require("rille.repl.builtins").describe(name)
     if text then return print(text) end
+    local value = session.value_of(name)
+    if value ~= nil then return print(name .. " is a " .. type(value) .. ": " .. shown.show(value)) end
     local near = nearest(meant or name, index)
     print("nothing is called '" .. (meant or name) .. "'; " .. (near ~= "" and near or "help() lists what there is"))
   end
@@ -172,6 +173,15 @@ function M.main(primitives)
     local fine, class = pcall(class_of, value, session.index(), primitives)
     return fine and class or nil
   end
+  -- The value of "a.b.c", read without running code; nil if there is none.
+  function session.value_of(name)
+    local value, path = primitives.variables(), nil
+    for field in name:gmatch("[%a_][%w_]*") do
+      value = primitives.step(value, field, path)
+      path = path and path .. "." .. field or field
+    end
+    return name:find("^[%a_][%w_%.]*$") and value or nil
+  end
   session.help = help_of(session)
   primitives.set("help", session.help)
   session.given = {}  -- the names that are there before the first entry
@@ -191,9 +201,10 @@ function M.main(primitives)
         primitives.set("_", results[1])
         primitives.set("_" .. session.number, results[1])
       end
-      local shown, why = true, nil
-      if not silent then shown, why = xpcall(show_results, primitives.trace, results) end
-      if not shown then fine, results = false, { why } end
+      if not silent then
+        local printed, why = xpcall(show_results, primitives.trace, results)
+        if not printed then fine, results = false, { why } end
+      end
     end
     primitives.leave(scope)
     if not fine then

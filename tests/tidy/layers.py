@@ -64,7 +64,6 @@ INCLUDE = re.compile(r'^\s*#\s*include(?:_next)?\s*([<"])([^>"]+)[>"]')
 LUA_HEADER = re.compile(r"(^|/)(lua|lauxlib|lualib|luajit|luaconf)\.(h|hpp)$")
 # Third-party headers that only one corner of the house may know.
 ONLY_IN = {
-    "histedit.h": ["bindings/cli"],
     "CLI/": ["bindings/cli/parser"],
     "curl/": ["runtime/core/net"],
     "sqlite3.h": ["runtime/core/store"],

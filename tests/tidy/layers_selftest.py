@@ -51,7 +51,6 @@ class Layers(unittest.TestCase):
         self.allowed("bindings/host/a.cpp", "<lua.hpp>")
 
     def test_headers_known_in_one_place(self):
-        self.refused("bindings/c/a.cpp", "<histedit.h>", "only in bindings/cli")
         self.refused("bindings/cli/a.cpp", "<CLI/CLI.hpp>", "only in bindings/cli/parser")
         self.allowed("bindings/cli/parser/a.cpp", "<CLI/CLI.hpp>")
         self.refused("runtime/workflow/agent/a.cpp", "<curl/curl.h>", "only in runtime/core/net")

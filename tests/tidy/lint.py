@@ -16,7 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 TIDY = os.environ.get("CLANG_TIDY", "clang-tidy")
 # clang 14 has coroutines, but not yet the macro by which libstdc++ knows.
-FLAGS = ["-w", "-std=c++20", f"-I{ROOT}", "-isystem/usr/include/luajit-2.1", "-isystem/usr/include/editline",
+FLAGS = ["-w", "-std=c++20", f"-I{ROOT}", "-isystem/usr/include/luajit-2.1",
          "-D__cpp_impl_coroutine=201902L", "-DFMT_SHARED", "-DRILLE_VERSION=\"0\"",
          "-DRILLE_CUDA_BUILD_ID=\"0\""]
 

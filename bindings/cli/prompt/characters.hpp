@@ -1,5 +1,6 @@
-// Characters as a terminal shows them: a UTF-8 code point with what combines with it. Text may be any bytes; a byte that
-// is no UTF-8, and a control character, is shown as text ("\xff", "^A"). Widths are those of the C library's locale.
+// Characters as a terminal shows them: a UTF-8 code point with what combines with it. Text may be any bytes; a byte
+// that is no UTF-8, and a control character, is shown as text ("\xff", "^A"). Widths are those of the C library's
+// locale.
 #pragma once
 
 #include <cstddef>

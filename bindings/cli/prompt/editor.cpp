@@ -40,8 +40,7 @@ winsize size_of_terminal() {
 
 template <class Handle>
 void close_handle(Handle* handle) {
-  uv_close(reinterpret_cast<uv_handle_t*>(handle),
-           [](uv_handle_t* h) { delete reinterpret_cast<Handle*>(h); });
+  uv_close(reinterpret_cast<uv_handle_t*>(handle), [](uv_handle_t* h) { delete reinterpret_cast<Handle*>(h); });
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // What a terminal sends, as keys. Understood are UTF-8, control characters, Alt as an escape before the key, the cursor
-// keys of xterm, VT and the Linux console with their modifiers, and bracketed paste. What is not known is dropped whole.
+// keys of xterm, VT and the Linux console with their modifiers, and bracketed paste. What is not known is dropped
+// whole.
 #pragma once
 
 #include <string>

@@ -104,9 +104,7 @@ Outcome LineEditor::press_control(char letter) {
     case 'Y': buffer_.paste_cut(); break;
     case 'T': buffer_.transpose(); break;
     case '_': buffer_.undo(); break;
-    case 'R':
-      search_ = Search{"", buffer_.text(), std::nullopt};
-      break;
+    case 'R': search_ = Search{"", buffer_.text(), std::nullopt}; break;
     default: break;
   }
   return Outcome::editing;
@@ -143,8 +141,8 @@ void LineEditor::move(const Key& key) {
     case Kind::page_down: newer(); break;
     default: return;
   }
-  const bool vertical = key.kind == Kind::up || key.kind == Kind::down || key.kind == Kind::page_up ||
-                        key.kind == Kind::page_down;
+  const bool vertical =
+      key.kind == Kind::up || key.kind == Kind::down || key.kind == Kind::page_up || key.kind == Kind::page_down;
   if (!vertical) recalled_.reset();
 }
 
@@ -298,7 +296,8 @@ std::vector<std::string> LineEditor::menu_lines(std::size_t width, std::size_t r
   std::size_t longest = 1;
   for (const std::string& word : words) longest = std::max(longest, shown_line(word).columns);
   const std::size_t cell = std::min(longest + 2, width), across = std::max<std::size_t>(1, width / cell);
-  const std::size_t rows = (words.size() + across - 1) / across, shown = std::min(rows, std::max<std::size_t>(rows_max, 1));
+  const std::size_t rows = (words.size() + across - 1) / across,
+                    shown = std::min(rows, std::max<std::size_t>(rows_max, 1));
   const std::size_t chosen_row = menu_->chosen.value_or(0) / across;
   const std::size_t first = std::min(chosen_row - std::min(chosen_row, shown / 2), rows - shown);
   std::vector<std::string> lines;
@@ -311,7 +310,8 @@ std::vector<std::string> LineEditor::menu_lines(std::size_t width, std::size_t r
     }
     lines.push_back(line);
   }
-  if (shown < rows) lines.push_back(fmt::format(" {} of {} shown", std::min(shown * across, words.size()), words.size()));
+  if (shown < rows)
+    lines.push_back(fmt::format(" {} of {} shown", std::min(shown * across, words.size()), words.size()));
   return lines;
 }
 
@@ -324,7 +324,8 @@ Drawing LineEditor::drawing(std::size_t width, std::size_t height, bool color) {
   d.color = color;
   d.lua = !d.text.starts_with("?") && !d.text.starts_with(":");
   d.width = width;
-  if (search_) d.prompt = fmt::format("search {}{}> ", search_->part, search_->found || search_->part.empty() ? "" : " (none)");
+  if (search_)
+    d.prompt = fmt::format("search {}{}> ", search_->part, search_->found || search_->part.empty() ? "" : " (none)");
   if (menu_) d.below = menu_lines(width, std::max<std::size_t>(height / 2, 1));
   const std::string rest = suggestion();
   d.ghost = rest.substr(0, rest.find('\n'));

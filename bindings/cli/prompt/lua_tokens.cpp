@@ -10,14 +10,15 @@ namespace {
 
 using TokenKind = LuaToken::Kind;
 
-constexpr std::array<std::string_view, 19> keywords = {
-    "and",   "break", "do",  "else", "elseif", "end",    "for",  "function", "goto", "if",
-    "in",    "local", "not", "or",   "repeat", "return", "then", "until",    "while"};
+constexpr std::array<std::string_view, 19> keywords = {"and",      "break",  "do",   "else",  "elseif", "end", "for",
+                                                       "function", "goto",   "if",   "in",    "local",  "not", "or",
+                                                       "repeat",   "return", "then", "until", "while"};
 constexpr std::array<std::string_view, 3> constants = {"false", "nil", "true"};
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_name(char c) {
-  return is_digit(c) || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '_' || static_cast<unsigned char>(c) >= 0x80;
+  return is_digit(c) || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '_' ||
+         static_cast<unsigned char>(c) >= 0x80;
 }
 
 template <std::size_t N>

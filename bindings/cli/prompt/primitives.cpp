@@ -103,22 +103,27 @@ std::vector<std::size_t> cuts(const std::string& source) {
   return out;
 }
 
-// Compiles an entry: an expression returns its values; statements keep their local variables for the next entries, and
-// an expression behind them returns its values, too. Nil and the error, if it does not compile.
-int prompt_compile(lua_State* L) {
-  LuaHost& host = LuaHost::of(L);
-  const std::string source(check_text(L, 1, "entry")), chunk(check_text(L, 2, "chunk"));
-  const auto compiles = [&](const std::string& text) { return host.compile(L, text, chunk, false).ok(); };
-  if (compiles("return " + source)) return 1;
+// The texts that an entry may mean, the likeliest first: an expression, which returns its values; statements with an
+// expression behind them; statements. The local variables of statements are kept for the next entries.
+std::vector<std::string> readings(const std::string& source) {
+  std::vector<std::string> out = {"return " + source};
   for (const std::size_t at : cuts(source)) {
     std::string head = source.substr(0, at);
     while (!head.empty() && (head.back() == ';' || head.back() == ' ')) head.pop_back();
     const std::string tail = source.substr(at);
     if (tail.find_first_not_of(" \t\n") == std::string::npos) continue;
-    const std::string space = head.ends_with("\n") ? "" : " ";
-    if (compiles(head + space + "do end " + std::string(keeps) + " return " + tail)) return 1;
+    out.push_back(head + (head.ends_with("\n") ? "" : " ") + "do end " + std::string(keeps) + " return " + tail);
   }
-  if (compiles(source + "\n" + std::string(keeps))) return 1;
+  out.push_back(source + "\n" + std::string(keeps));
+  return out;
+}
+
+// Compiles an entry. Nil and the error, if it does not compile.
+int prompt_compile(lua_State* L) {
+  LuaHost& host = LuaHost::of(L);
+  const std::string source(check_text(L, 1, "entry")), chunk(check_text(L, 2, "chunk"));
+  for (const std::string& text : readings(source))
+    if (host.compile(L, text, chunk, false).ok()) return 1;
   Result<> plain = host.compile(L, source, chunk, false);
   if (plain) return 1;
   lua_pushnil(L);
@@ -344,6 +349,12 @@ int prompt_read_file(lua_State* L) {
   return 1;
 }
 
+// The path of this program.
+int prompt_program(lua_State* L) {
+  push(L, repl_of(L).app.self_exe);
+  return 1;
+}
+
 int prompt_directory(lua_State* L) {
   std::error_code none;
   push(L, std::filesystem::current_path(none).string());
@@ -409,7 +420,7 @@ int prompt_shell(lua_State* L) {
   std::vector<std::string> argv;
   for (int i = 1; i <= static_cast<int>(lua_objlen(L, 1)); ++i) {
     lua_rawgeti(L, 1, i);
-    argv.emplace_back(lua_tostring(L, -1));
+    argv.emplace_back(check_text(L, -1, "word"));
     lua_pop(L, 1);
   }
   return await(L, run_on_terminal(*r.app.loop, std::move(argv), {}), [](lua_State* l, int code) {
@@ -481,6 +492,7 @@ int open_repl(lua_State* L) {
                     {"now_ns", bind<prompt_now_ns>},
                     {"read_file", bind<prompt_read_file>},
                     {"directory", bind<prompt_directory>},
+                    {"program", bind<prompt_program>},
                     {"forget", bind<prompt_forget>},
                     {"entry", bind<prompt_entry>},
                     {"history", bind<prompt_history>},
@@ -549,8 +561,9 @@ bool is_unfinished(const std::string& source) {
   const auto ends_early = [&](const std::string& text) {
     return !compiles(text) && std::string_view(lua_tostring(L.get(), -1)).ends_with("near '<eof>'");
   };
-  const std::string expression = "return " + source + "\n";
-  return !compiles(expression) && (ends_early(source + "\n") || ends_early(expression));
+  if (!ends_early(source + "\n") && !ends_early("return " + source + "\n")) return false;
+  const std::vector<std::string> texts = readings(source);
+  return std::none_of(texts.begin(), texts.end(), compiles);
 }
 
 }  // namespace rille::cli

@@ -126,9 +126,7 @@ Picture picture_of(const Drawing& d) {
     }
     at = next;
   }
-  if (!d.ghost.empty() && pen.room() > 1) {
-    pen.row() += cut_line(d.ghost, pen.room() - 1, d.color);
-  }
+  if (!d.ghost.empty() && pen.room() > 1) { pen.row() += cut_line(d.ghost, pen.room() - 1, d.color); }
   picture.rows = std::move(pen).rows();
   for (const std::string& line : d.below) picture.rows.push_back(cut_line(line, d.width, d.color));
   return picture;
@@ -139,8 +137,8 @@ std::string Screen::show(const Picture& picture, std::size_t height) {
   std::size_t first = 0, count = picture.rows.size();
   if (count > height) {
     count = height;
-    first = std::min(picture.cursor_row > height / 2 ? picture.cursor_row - height / 2 : 0,
-                     picture.rows.size() - height);
+    first =
+        std::min(picture.cursor_row > height / 2 ? picture.cursor_row - height / 2 : 0, picture.rows.size() - height);
   }
   std::string out = "\r";
   if (cursor_row_ > 0) out += fmt::format("\x1b[{}A", cursor_row_);

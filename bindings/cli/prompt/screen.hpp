@@ -19,9 +19,9 @@ struct Drawing {
   std::string prompt, continuation;  // before the first line, and before each other one
   std::string text;
   std::size_t cursor = 0;
-  std::string ghost;                // shown behind the text, dim: what the right arrow key would take over
-  std::vector<std::string> below;   // lines, which are cut at the width
-  bool color = false, lua = true;   // lua: the text is colored as Lua
+  std::string ghost;               // shown behind the text, dim: what the right arrow key would take over
+  std::vector<std::string> below;  // lines, which are cut at the width
+  bool color = false, lua = true;  // lua: the text is colored as Lua
   std::size_t width = 80;
 };
 

@@ -1,4 +1,6 @@
 // The prompt's editor without a terminal: keys in, text and picture out.
+#include "bindings/cli/prompt/line_editor.hpp"
+
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
@@ -9,7 +11,6 @@
 #include <string>
 
 #include "bindings/cli/prompt/characters.hpp"
-#include "bindings/cli/prompt/line_editor.hpp"
 #include "bindings/cli/prompt/lua_tokens.hpp"
 
 using namespace rille::cli;
@@ -160,7 +161,8 @@ TEST_CASE("search finds earlier entries, and the suggestion is the newest that b
   t.type("al");
   CHECK(t.rows() == Rows{"> al|pha(3)"});
   CHECK(t.entry("\x1b[C\r") == "alpha(3)");
-  CHECK(t.entry("\x12" "bet\r") == "beta(2)");
+  CHECK(t.entry("\x12"
+                "bet\r") == "beta(2)");
 }
 
 TEST_CASE("Tab completes as far as it is certain, then goes through what is left") {
@@ -254,11 +256,47 @@ TEST_CASE("tokens of Lua") {
 TEST_CASE("random keys neither crash nor lose the cursor") {
   const int count = std::getenv("RILLE_LONG") ? 1'000'000 : 20'000;
   std::mt19937 random(28);
-  const std::vector<std::string> pieces = {
-      "a",      "end",   "\r",     "\t",      "\x7f",    " ",      "\x01",    "\x05",       "\x0b",     "\x15",
-      "\x17",   "\x19",  "\x14",   "\x1f",    "\x1b_",   "\x12",   "\x07",    "\x1b[A",     "\x1b[B",   "\x1b[C",
-      "\x1b[D", "\x1b" "b", "\x1b\r", "\x1b[3~", "\u4e2d",  "\u0301", "e\u0301", "\xff",       "\x1b[Z",   "if x then",
-      "[[",     "]]",    "\"",     "(",       "{",       "}",      "function f()", "\x1b[200~p\nq\x1b[201~", "\x1b[", "\xf0\x9f"};
+  const std::vector<std::string> pieces = {"a",
+                                           "end",
+                                           "\r",
+                                           "\t",
+                                           "\x7f",
+                                           " ",
+                                           "\x01",
+                                           "\x05",
+                                           "\x0b",
+                                           "\x15",
+                                           "\x17",
+                                           "\x19",
+                                           "\x14",
+                                           "\x1f",
+                                           "\x1b_",
+                                           "\x12",
+                                           "\x07",
+                                           "\x1b[A",
+                                           "\x1b[B",
+                                           "\x1b[C",
+                                           "\x1b[D",
+                                           "\x1b"
+                                           "b",
+                                           "\x1b\r",
+                                           "\x1b[3~",
+                                           "\u4e2d",
+                                           "\u0301",
+                                           "e\u0301",
+                                           "\xff",
+                                           "\x1b[Z",
+                                           "if x then",
+                                           "[[",
+                                           "]]",
+                                           "\"",
+                                           "(",
+                                           "{",
+                                           "}",
+                                           "function f()",
+                                           "\x1b[200~p\nq\x1b[201~",
+                                           "\x1b[",
+                                           "\xf0\x9f"};
   Typist t;
   t.words = {"alpha", "alps", "\u4e2d\u6587"};
   int entries = 0;
