@@ -28,8 +28,10 @@ std::string strip(const std::string& s) {
   _exit(status_of(Exit::ok));
 }
 
-// Warns about live leases before the session ends; true: the session may end.
-bool may_leave(Repl& r, Editor* editor) {
+enum class Leave { no, release, keep };
+
+// Asks what becomes of live leases before the session ends.
+Leave may_leave(Repl& r, Editor* editor) {
   auto leases = r.app.engine->leases().of_run(r.run->id());
   lease::Amounts hourly;
   bool unknown = false;
@@ -42,7 +44,7 @@ bool may_leave(Repl& r, Editor* editor) {
         if (price.micros < 0) unknown = true;
         else hourly[price.currency] += price.micros;
       }
-  if (!live || !editor) return true;
+  if (!live || !editor) return Leave::release;
   const std::string question =
       fmt::format("{} {} still rented, at {} per hour (s keeps {} for `rille resume`). Release and quit? [y/N] ", live,
                   live == 1 ? "box is" : "boxes are", lease::to_string(hourly) + (unknown ? " + ?" : ""),
@@ -50,12 +52,12 @@ bool may_leave(Repl& r, Editor* editor) {
   std::string answer;
   const Editor::Input input = editor->read_line(question, answer);
   if (input == Editor::Input::end) r.app.terminal.out("\n");
-  if (input != Editor::Input::entry || answer.empty()) return false;
-  if (answer[0] == 's' || answer[0] == 'S') leave_suspended(r);
-  return answer[0] == 'y' || answer[0] == 'Y';
+  if (input != Editor::Input::entry || answer.empty()) return Leave::no;
+  if (answer[0] == 's' || answer[0] == 'S') return Leave::keep;
+  return answer[0] == 'y' || answer[0] == 'Y' ? Leave::release : Leave::no;
 }
 
-// Lists the machines that a resumed session still rents: the session's variables are lost, its machines are not.
+// Lists the machines that a resumed session still rents.
 void show_rented(Repl& r) {
   auto leases = r.app.engine->leases().of_run(r.run->id());
   if (!leases) return;
@@ -111,14 +113,18 @@ void converse(Repl& r, Editor& editor) {
     const Editor::Input input = editor.read(prompt, std::string(prompt.size() - 3, ' ') + ".. ", text);
     if (input == Editor::Input::interrupted) continue;
     const std::string source = strip(text);
+    Leave leave = Leave::no;
     if (input == Editor::Input::end || asks_to_leave(source)) {
-      if (!may_leave(r, &editor)) continue;
-      return submit(r, std::nullopt);
+      leave = may_leave(r, &editor);
+      if (leave == Leave::release) return submit(r, std::nullopt);
     }
-    if (source.empty()) continue;
-    editor.add_history(source);
-    r.entries.push_back(source);
-    submit(r, source);
+    if (leave == Leave::keep) {
+      submit(r, ":suspend");
+    } else if (input == Editor::Input::entry && !source.empty() && !asks_to_leave(source)) {
+      editor.add_history(source);
+      r.entries.push_back(source);
+      submit(r, source);
+    }
     if (r.suspends) leave_suspended(r);
   }
 }

@@ -34,7 +34,7 @@ local summaries = {
   apropos = ":apropos WORD     names whose description has the word",
   leases = ":leases           what is rented (rille leases)",
   runs = ":runs             the runs of this home (rille ps)",
-  suspend = ":suspend          leaves; what is rented stays, and `rille resume` brings it and the variables back",
+  suspend = ":suspend          leaves; `rille resume RUN` brings back what is rented, and the variables",
   quit = ":quit             leaves, and releases what is rented (also Ctrl-D)",
 }
 local order = { "help", "time", "bench", "load", "reload", "edit", "sh", "who", "history", "apropos", "leases", "runs",
@@ -64,19 +64,6 @@ end
 function M.new(session)
   local p = session.primitives
   local commands = {}
-
-  -- The variables of the session, sorted.
-  local function own_names()
-    local names, seen = {}, {}
-    for _, name in ipairs(p.names(p.variables())) do
-      if not session.given[name] and not seen[name] then
-        seen[name] = true
-        names[#names + 1] = name
-      end
-    end
-    table.sort(names)
-    return names
-  end
 
   local function compiled(code, chunk)
     if code == "" then invalid("there is no code", ":time rille.device():randn { 1000, 1000 }:sum()") end
@@ -150,7 +137,7 @@ function M.new(session)
       require("rille").error(new)
     end
     local renewed = {}
-    for _, variable in ipairs(own_names()) do
+    for _, variable in ipairs(session.own_names()) do
       if rawequal(p.step(p.variables(), variable), old) then
         p.set(variable, new)
         renewed[#renewed + 1] = variable
@@ -180,7 +167,7 @@ function M.new(session)
 
   function commands.who()
     local names = {}
-    for _, name in ipairs(own_names()) do
+    for _, name in ipairs(session.own_names()) do
       if not name:find("^_") then names[#names + 1] = name end
     end
     local width = 0
@@ -200,7 +187,10 @@ function M.new(session)
     require("rille.repl").apropos(session.index(), word)
   end
 
-  function commands.suspend() p.suspend() end
+  function commands.suspend()
+    for name, why in pairs(session.keeper.save()) do print(("not kept: %s: %s"):format(name, why)) end
+    p.suspend()
+  end
   function commands.quit() end  -- the prompt ends before it comes to this
 
   return commands

@@ -186,6 +186,19 @@ function M.main(primitives)
   primitives.set("help", session.help)
   session.given = {}  -- the names that are there before the first entry
   for _, name in ipairs(primitives.names(primitives.variables())) do session.given[name] = true end
+  -- The variables of the session, sorted.
+  function session.own_names()
+    local names, seen = {}, {}
+    for _, name in ipairs(primitives.names(primitives.variables())) do
+      if not session.given[name] and not seen[name] then
+        seen[name] = true
+        names[#names + 1] = name
+      end
+    end
+    table.sort(names)
+    return names
+  end
+  session.keeper = require("rille.repl.keep").new(session)
   local completer = require("rille.repl.complete").new(primitives, session.index, session.class_of)
   local commands = require("rille.repl.commands").new(session)
   completer.commands = names_of(commands)
@@ -225,6 +238,8 @@ function M.main(primitives)
     return session.run(fn, silent)
   end
 
+  local restored, why = xpcall(session.keeper.restore, primitives.trace)
+  if not restored then primitives.report(why) end
   while true do
     local source = primitives.read(session.number + 1)
     if source == nil then return nil end
@@ -241,6 +256,8 @@ function M.main(primitives)
     else
       session.enter(source:match("^=?(.*)$"))
     end
+    local kept, problem = pcall(session.keeper.note, source)
+    if not kept then primitives.report(problem) end
     primitives.done()
   end
 end

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """What a newcomer types at the prompt who comes from IPython or Julia. usage: prompt_test.py RILLE"""
-import os, shutil, subprocess, sys, tempfile, time
+import os, shutil, signal, sys, tempfile, time
 
 from prompt import Prompt
 from tap import check, finish
@@ -110,7 +110,8 @@ try:
           time.monotonic() - began < 2, out)
     p.key(b":suspend\n")
     out = p.wait("rille resume")
-    check(":suspend leaves, and says how to come back", "suspended" in out and p.end() == 0, out)
+    check(":suspend leaves, waits for no tensor without end, and says how to come back", "suspended" in out and
+          "not kept: x: a tensor was not computed within 10s" in out and p.end() == 0, out)
 
     open(work + "/ed", "w").write('#!/bin/sh\necho "print(\'edited\')" > "$1"\n')
     os.chmod(work + "/ed", 0o755)
@@ -122,6 +123,33 @@ try:
     check(":edit offers what the editor saved", "edited" in p.prompt().partition("\n")[2])
     p.end_of_input()
     check("the session ends well", p.end() == 0)
+
+    p = Prompt(rille, home, directory=work)
+    p.enter("d = rille.device('cpu'); local plain = { 1, { name = 'moon' } }; text = 'a'")
+    p.enter("function twice(x) return x * 2 end")
+    p.enter("net = rille.nn.mlp { 4, 3, 2 }")
+    p.enter("t = d:full { 2, 3, value = 7 }; co = coroutine.create(print)")
+    p.enter("sum = net:parameters()[1].tensor:sum():item()")
+    p.enter("other = rille.rent('box', { gpu = 'cpu' })")
+    p.end_of_input()
+    p.wait("[y/N] ")
+    p.key(b"s\n")
+    check("a session with a box is kept when one says so", "resume" in p.wait("rille resume") + "resume" and p.end() == 0)
+    p = Prompt(rille, home, "resume", "last", directory=work)
+    check("resume tells which variables are there", "variables: " in p.banner and "net" in p.banner and
+          "not kept: co" in p.banner and 'rille.rent("box")' in p.banner, p.banner)
+    check("plain values", "moon" in p.enter("plain") and '"a"' in p.enter("text"))
+    check("functions", p.enter("twice(21)").strip().endswith("42"))
+    check("tensors", "42" in p.enter("t:sum():item()"))
+    check("models, with their weights", "true" in p.enter("net:parameters()[1].tensor:sum():item() == sum"))
+    p.enter("later = { 5 }")
+    os.kill(p.pid, signal.SIGKILL)
+    p.end()
+    p = Prompt(rille, home, "resume", "last", directory=work)
+    check("a crash loses no plain value", p.enter("later[1]").strip().endswith("5"), p.banner)
+    p.enter("rille.rent('box', { gpu = 'cpu' }):release()")
+    p.key(b":quit\n")
+    check("and the session ends well", p.end() == 0)
 
     p = Prompt(rille, home, directory=work, env=dict(TERM="dumb"))
     check("a terminal without a moving cursor reads plain lines", p.enter("1 + 1").strip().endswith("2"))
