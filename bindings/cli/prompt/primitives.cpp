@@ -1,7 +1,6 @@
 // The C++ side of the prompt's loop (stdlib/repl): compiling and running entries, reading variables without running
-// code, programs that use the terminal.
-#include <fcntl.h>
-#include <unistd.h>
+// code.
+#include "bindings/cli/prompt/primitives.hpp"
 
 #include <algorithm>
 #include <cstdlib>
@@ -11,18 +10,13 @@
 #include <memory>
 
 #include "bindings/cli/prompt/lua_tokens.hpp"
-#include "bindings/cli/prompt/session.hpp"
 #include "bindings/host/await.hpp"
 #include "bindings/host/bind.hpp"
-#include "bindings/host/codec.hpp"
 #include "bindings/host/keys.hpp"
 #include "bindings/host/object.hpp"
 #include "bindings/host/open.hpp"
-#include "bindings/host/ship.hpp"
 #include "bindings/host/stdlib_table.hpp"
 #include "runtime/core/base/time.hpp"
-#include "runtime/core/loop/subprocess.hpp"
-#include "runtime/core/store/file.hpp"
 
 namespace rille::cli {
 
@@ -34,13 +28,6 @@ constexpr std::size_t completions_max = 500;
 
 char key_repl;                // in the Lua registry: the state's Repl
 char key_complete, key_hint;  // and the functions of stdlib/repl/complete.lua
-
-Repl& repl_of(lua_State* L) {
-  get_registry(L, &key_repl);
-  auto* r = static_cast<Repl*>(lua_touserdata(L, -1));
-  lua_pop(L, 1);
-  return *r;
-}
 
 // Pushes the table of the session's variables.
 Result<> push_variables(lua_State* L) {
@@ -370,64 +357,6 @@ int prompt_forget(lua_State* L) {
   return 0;
 }
 
-// encode(value) -> its text; nil and why it has none.
-int prompt_encode(lua_State* L) {
-  Result<Value> value = to_value(L, 1, "it");
-  if (value) {
-    push(L, value->to_json());
-    return 1;
-  }
-  lua_pushnil(L);
-  push(L, value.error().message);
-  return 2;
-}
-
-Result<int> prompt_decode(lua_State* L) {
-  RILLE_TRY(const Value value, Value::from_json(check_text(L, 1, "text")));
-  push_value(L, value);
-  return 1;
-}
-
-// ship(f) -> the text of a function with what it captures; nil and why it has none.
-int prompt_ship(lua_State* L) {
-  Result<Shipped> shipped = ship(L, 1, "it");
-  if (shipped) {
-    push(L, shipped->payload.to_json());
-    return 1;
-  }
-  lua_pushnil(L);
-  push(L, shipped.error().message);
-  return 2;
-}
-
-int prompt_unship(lua_State* L) {
-  Result<Value> payload = Value::from_json(check_text(L, 1, "text"));
-  const Result<> made = payload ? unship(L, *payload) : payload.error();
-  if (made) return 1;
-  lua_pushnil(L);
-  push(L, made.error().message);
-  return 2;
-}
-
-std::string kept_path(lua_State* L, std::string_view name) { return repl_of(L).run->home() + "/" + std::string(name); }
-
-int prompt_kept_path(lua_State* L) {
-  push(L, kept_path(L, check_text(L, 1, "name")));
-  return 1;
-}
-
-Result<int> prompt_write_kept(lua_State* L) {
-  RILLE_CHECK(store::write_file_atomic(kept_path(L, check_text(L, 1, "name")), check_text(L, 2, "text"), 0600));
-  return 0;
-}
-
-int prompt_read_kept(lua_State* L) {
-  std::ifstream in(kept_path(L, check_text(L, 1, "name")), std::ios::binary);
-  if (!in) return 0;
-  push(L, std::string(std::istreambuf_iterator<char>(in), {}));
-  return 1;
-}
-
 int prompt_entry(lua_State* L) {
   const Repl& r = repl_of(L);
   const std::int64_t number = check_integer(L, 1, "number");
@@ -466,67 +395,14 @@ int prompt_ask_to_suspend(lua_State* L) {
   return 0;
 }
 
-Async<int> run_on_terminal(Loop& loop, std::vector<std::string> argv, CancelToken token) {
-  SubprocessOptions options;
-  options.argv = std::move(argv);
-  options.in = options.out = options.err = SubprocessOptions::Output::inherit;
-  RILLE_CO_TRY(const std::unique_ptr<Subprocess> child, Subprocess::start(loop, options));
-  RILLE_CO_TRY(const ExitStatus status, co_await child->wait(std::move(token)));
-  co_return status.signal ? 128 + status.signal : status.code;
-}
-
-// shell { "ls", "-l" } -> the exit code. The program has the terminal until it ends.
-int prompt_shell(lua_State* L) {
-  Repl& r = repl_of(L);
-  std::vector<std::string> argv;
-  for (int i = 1; i <= static_cast<int>(lua_objlen(L, 1)); ++i) {
-    lua_rawgeti(L, 1, i);
-    argv.emplace_back(check_text(L, -1, "word"));
-    lua_pop(L, 1);
-  }
-  return await(L, run_on_terminal(*r.app.loop, std::move(argv), {}), [](lua_State* l, int code) {
-    push(l, static_cast<std::int64_t>(code));
-    return 1;
-  });
-}
-
-// Opens the user's editor with the text, or with the file. Gives what was saved.
-Async<std::string> edit_text(Loop& loop, std::string text, std::string path) {
-  std::string command = "vi";
-  for (const char* name : {"EDITOR", "VISUAL"})
-    if (const char* value = std::getenv(name); value && *value) command = value;
-  const bool temporary = path.empty();
-  if (temporary) {
-    path = (std::filesystem::temp_directory_path() / "rille-entry-XXXXXX.lua").string();
-    const int file = ::mkostemps(path.data(), 4, O_CLOEXEC);
-    if (file < 0) co_return errno_error("cannot make", path, errno);
-    const ssize_t written = ::write(file, text.data(), text.size());
-    ::close(file);
-    if (written != static_cast<ssize_t>(text.size())) co_return errno_error("cannot write", path, ENOSPC);
-  }
-  std::vector<std::string> argv = {"/bin/sh", "-c", command + " \"$1\"", "sh", path};
-  Result<int> code = co_await run_on_terminal(loop, std::move(argv), {});
-  std::ifstream in(path, std::ios::binary);
-  std::string saved(std::istreambuf_iterator<char>(in), {});
-  if (temporary) ::unlink(path.c_str());
-  if (!code) co_return code.error();
-  if (*code != 0)
-    co_return make_error(ErrorKind::state, "the editor '" + command + "' ended with exit code " + std::to_string(*code),
-                         "set EDITOR to another one; nothing was run");
-  while (!saved.empty() && saved.back() == '\n') saved.pop_back();
-  co_return saved;
-}
-
-int prompt_edit(lua_State* L) {
-  Repl& r = repl_of(L);
-  return await(L, edit_text(*r.app.loop, std::string(check_text(L, 1, "text")), std::string(check_text(L, 2, "path"))),
-               [](lua_State* l, std::string text) {
-                 push(l, text);
-                 return 1;
-               });
-}
-
 }  // namespace
+
+Repl& repl_of(lua_State* L) {
+  get_registry(L, &key_repl);
+  auto* r = static_cast<Repl*>(lua_touserdata(L, -1));
+  lua_pop(L, 1);
+  return *r;
+}
 
 int open_repl(lua_State* L) {
   lua_settop(L, 1);
@@ -555,20 +431,13 @@ int open_repl(lua_State* L) {
                     {"directory", bind<prompt_directory>},
                     {"program", bind<prompt_program>},
                     {"forget", bind<prompt_forget>},
-                    {"encode", bind<prompt_encode>},
-                    {"decode", bind<prompt_decode>},
-                    {"ship", bind<prompt_ship>},
-                    {"unship", bind<prompt_unship>},
-                    {"kept_path", bind<prompt_kept_path>},
-                    {"write_kept", bind<prompt_write_kept>},
-                    {"read_kept", bind<prompt_read_kept>},
                     {"entry", bind<prompt_entry>},
                     {"history", bind<prompt_history>},
                     {"offer", bind<prompt_offer>},
                     {"suspend", bind<prompt_ask_to_suspend>}});
   set_async(L, "read", bind<prompt_read>);
-  set_async(L, "shell", bind<prompt_shell>);
-  set_async(L, "edit", bind<prompt_edit>);
+  add_keeping(L);
+  add_programs(L);
   for (const char* name : {"trace", "loaded"}) {
     lua_getfield(L, core, name);
     lua_setfield(L, -2, name);
