@@ -47,7 +47,8 @@ return { answer = v }
     check("the list of commands is known", set(commands) == set(
         "cancel suspend "
         "run resume fork ps invalidate show logs leases release gc watch schedule cost budget audit offers signal "
-        "quotas simulate plan doctor top repl agent rm cp checkpoint data completion volume".split()), commands)
+        "quotas simulate plan doctor top repl agent rm cp checkpoint data completion volume check "
+        "init".split()), commands)
 
     test("run", "ends.lua", has="result", bare=True)
     done = json.loads(command("--json", "ps")[1])[0]["id"]
@@ -68,6 +69,10 @@ return { answer = v }
     test("ps", has="id")
     test("ps", "--state", "done", has="id")
     test("completion", "bash", has="text")
+    open(root + "/wrong.lua", "w").write("local rille = require 'rille'\nrille.rnet()\n")
+    test("check", "wrong.lua", code=1, has="message")
+    test("check", "nothing.lua", code=1, has="error")
+    test("init", "project", has="made", bare=True)
     test("cp", "nothing", "s3://bucket/x", code=1, has="error")
     test("checkpoint", code=2, has="error")
     test("checkpoint", "ls", "nothing", code=1, has="error")

@@ -107,6 +107,11 @@ constexpr std::array<std::string_view, 4> closing = {"else", "elseif", "end", "u
 
 }  // namespace
 
+const char* kind_name(LuaToken::Kind kind) {
+  constexpr const char* names[] = {"name", "keyword", "constant", "number", "string", "comment", "mark"};
+  return names[static_cast<int>(kind)];
+}
+
 std::vector<LuaToken> lua_tokens(std::string_view source) { return Tokens(source).all(); }
 
 int lua_depth(std::string_view source) {

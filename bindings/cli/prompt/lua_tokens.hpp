@@ -14,6 +14,8 @@ struct LuaToken {
   bool open = false;  // a string or long comment without its end
 };
 
+const char* kind_name(LuaToken::Kind kind);  // "name", "keyword", ..
+
 std::vector<LuaToken> lua_tokens(std::string_view source);
 
 // How many blocks and brackets are open behind the last token; less than 0: more are closed than opened.

@@ -276,12 +276,11 @@ int prompt_files(lua_State* L) {
 
 // tokens(text) -> { { kind =, first =, last =, open = }, .. }
 int prompt_tokens(lua_State* L) {
-  constexpr const char* kinds[] = {"name", "keyword", "constant", "number", "string", "comment", "mark"};
   lua_newtable(L);
   int i = 0;
   for (const LuaToken& token : lua_tokens(check_text(L, 1, "text"))) {
     lua_createtable(L, 0, 4);
-    set_field(L, "kind", kinds[static_cast<int>(token.kind)]);
+    set_field(L, "kind", kind_name(token.kind));
     set_field(L, "first", static_cast<std::int64_t>(token.begin + 1));
     set_field(L, "last", static_cast<std::int64_t>(token.end));
     set_field(L, "open", token.open);
