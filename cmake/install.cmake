@@ -6,7 +6,26 @@ include(cmake/luajit_apart.cmake)
 
 # What an installation needs: `cmake --build build/release --target installed`. ./bootstrap build builds it.
 add_custom_target(installed)
-add_dependencies(installed rille rille_kernel rille_shared rille_static)
+add_dependencies(installed rille rille_kernel rille_shared rille_static rille_texts)
+
+# What the command says of itself: its manual page, and what makes shells complete it.
+set(texts ${CMAKE_BINARY_DIR}/texts)
+add_custom_command(OUTPUT ${texts}/rille.1 ${texts}/rille.bash ${texts}/_rille ${texts}/rille.fish
+  COMMAND ${CMAKE_COMMAND} -D RILLE=$<TARGET_FILE:rille> -D OUTPUT=${texts}/rille.1 -D VERSION=${PROJECT_VERSION}
+    -P ${PROJECT_SOURCE_DIR}/cmake/manpage.cmake
+  COMMAND rille completion bash > ${texts}/rille.bash
+  COMMAND rille completion zsh > ${texts}/_rille
+  COMMAND rille completion fish > ${texts}/rille.fish
+  DEPENDS rille ${PROJECT_SOURCE_DIR}/cmake/manpage.cmake COMMENT "Writing the manual page" VERBATIM)
+add_custom_target(rille_texts DEPENDS ${texts}/rille.1)
+file(MAKE_DIRECTORY ${texts})
+install(FILES ${texts}/rille.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+install(FILES ${texts}/rille.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME rille)
+install(FILES ${texts}/_rille DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/vendor-completions)
+install(FILES ${texts}/rille.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
+install(DIRECTORY workflows DESTINATION ${CMAKE_INSTALL_DATADIR}/rille FILES_MATCHING PATTERN "*.lua")
+install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DATADIR}/rille FILES_MATCHING PATTERN "*.md")
+install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/doc/rille RENAME copyright)
 
 install(TARGETS rille RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(TARGETS rille_kernel RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/rille)
