@@ -39,7 +39,8 @@ within() {  # in the root, with the network or without
 }
 list() { (cd "$root" && find usr etc lib opt -xdev \( -type f -o -type l \) 2>/dev/null | sort); }
 
-within "" sh -c "apt-get update -qq && apt-get install -y -qq --no-install-recommends /rille.deb" >"$root/install.log" 2>&1 ||
+install="apt-get update -qq && apt-get install -y -qq --no-install-recommends /rille.deb"
+within "" sh -c "$install" >"$root/install.log" 2>&1 ||
   { tail -n 30 "$root/install.log" >&2; exit 1; }
 list >"$root/with"
 within --net sh -euc 'ip link set lo up 2>/dev/null || true
