@@ -229,6 +229,39 @@ function Device:kernel(source, options) end
 ---@error denied without the grant `kernels`, or of the file (read); on the CPU also if the run has limits
 function Device:kernel_file(path, options) end
 
+--- Makes a function of tensors from an expression in CUDA C++, which is computed for each of their values.
+---
+--- What the expression sets (`z` in `"z = x * y + 1"`; several with `;` between) are the results; what else it
+--- names are the arguments, in the order in which they stand there: tensors, which are broadcast to one shape, and
+--- plain numbers. They may also be given by name in one table. The results have the strongest type among the tensors.
+--- The kernel is compiled at the first call with each combination of types. No gradient flows through it: see
+--- `rille.custom_grad`.
+---@param expression string such as "z = x * y + 1" or "y = x > 0 ? x : slope * x"
+---@param options? { dtype: string } the results' type
+---@return fun(...: Tensor|number): Tensor ... the results
+---@mark ephemeral
+---@error invalid it sets nothing; it does not compile (code `kernel_compile`, at the first call); an argument is
+---missing, or of half type; shapes that do not fit
+---@error denied without the grant `kernels`; on the CPU also if the run has limits
+---@example
+--- local leaky = dev:elementwise("y = x > 0 ? x : slope * x")
+--- print(leaky(dev:tensor { -2, 3 }, 0.1))
+function Device:elementwise(expression, options) end
+
+--- Makes a function that computes an expression for each value of its tensors, as `elementwise` does, and folds the
+--- values: their sum, mean, greatest, least or product.
+---@param expression string without `=`, such as "x * y" or "fabs(x - y)"
+---@param options? { by: string, dims: integer|integer[], keepdim: boolean, dtype: string } by: "sum" by default,
+---"mean", "max", "min", "prod"; dims: over these, else over all
+---@return fun(...: Tensor|number): Tensor result
+---@mark ephemeral
+---@error invalid as for `elementwise`
+---@error denied without the grant `kernels`; on the CPU also if the run has limits
+---@example
+--- local distance = dev:reduction("(x - y) * (x - y)")
+--- print(distance(dev:tensor { 1, 2 }, dev:tensor { 3, 5 }):item())      --> 13
+function Device:reduction(expression, options) end
+
 --- Waits until all requested work has run, on all streams.
 ---@mark ephemeral
 ---@async

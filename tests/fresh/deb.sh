@@ -23,7 +23,7 @@ for file in resolv.conf hosts; do cp -L "/etc/$file" "$root/etc/$file"; done
 rm -f "$root.apt" "$root.log"
 cp "$package" "$root/rille.deb"
 
-# shellcheck disable=SC2329  # called below
+# shellcheck disable=SC2016,SC2086  # a script for another shell; nothing, or a word
 within() {  # in the root, with the network or without
   space=$1
   shift

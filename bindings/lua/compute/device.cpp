@@ -129,7 +129,7 @@ int device_synchronize(lua_State* L) {
   return end_await(L);
 }
 
-// Pushes a function of a Lua module: dev:profile and dev:check_numbers are implemented in stdlib/device.
+// Pushes a function of a Lua module: dev:profile and its like are implemented in stdlib/device.
 void push_lua(lua_State* L, const char* module, const char* name) {
   get_registry(L, &key_rille);
   lua_getfield(L, -1, module);
@@ -165,6 +165,8 @@ bool device_field(lua_State* L, std::string_view key) {
   else if (key == "threads") push(L, h.card ? 0 : opened(L, h).device()->threads());
   else if (key == "profile") push_lua(L, "device.profile", "profile");
   else if (key == "check_numbers") push_lua(L, "device.check_numbers", "check_numbers");
+  else if (key == "elementwise") push_lua(L, "device.elementwise", "elementwise");
+  else if (key == "reduction") push_lua(L, "device.elementwise", "reduction");
   else return card_field(L, key, h.card);
   return true;
 }
@@ -263,8 +265,8 @@ void define_device(lua_State* L) {
                             {"kernel_file", bind<device_kernel_file_method>}},
           .metamethods = {{"__tostring", bind<device_to_string>}},
           .field = device_field,
-          .fields = {"name", "kind", "description", "threads", "profile", "check_numbers", "model", "uuid", "bus",
-                     "architecture", "multiprocessors", "memory_bytes"}});
+          .fields = {"name", "kind", "description", "threads", "profile", "check_numbers", "elementwise", "reduction",
+                     "model", "uuid", "bus", "architecture", "multiprocessors", "memory_bytes"}});
   for (const Function& f : {Function{"device", bind<device>}, Function{"devices", bind<devices>}}) {
     lua_pushstring(L, f.name);
     lua_pushcfunction(L, f.function);
