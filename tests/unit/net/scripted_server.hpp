@@ -103,6 +103,12 @@ class ScriptedServer {
     return requests_;
   }
   std::size_t count() { return requests().size(); }
+  // Changes or reads what the handler uses, while it does not run.
+  template <class F>
+  auto quietly(F&& use) {
+    std::lock_guard one(handling_);
+    return use();
+  }
   const std::string& certificate_pem() const { return pem_; }
 
  private:
