@@ -114,10 +114,16 @@ end
 
 local effects_allowed = core.effects_allowed
 
--- Hides addresses, which differ between a run and its resume.
+local whole_max = 2^53  -- up to here a number holds every integer
+
+-- Hides addresses, which differ between a run and its resume. Shows integers with all digits, which Lua cuts after 14.
 local function tostring(v)
   local kind = type(v)
   if kind == "string" then return v end
+  if kind == "number" then
+    local long = v >= 1e14 and v <= whole_max or v <= -1e14 and v >= -whole_max
+    return long and v % 1 == 0 and raw.format("%d", v) or raw.tostring(v)
+  end
   if kind == "table" or kind == "userdata" then
     local mt = core.metatable(v)
     if mt and rawget(mt, "__tostring") then return raw.tostring(v) end
@@ -128,10 +134,30 @@ local function tostring(v)
   return raw.tostring(v)
 end
 
+local int64_end = 2^63
+
+-- LuaJIT writes -9223372036854775808 for every number that no int64 holds: such a %d becomes %.0f.
+local function with_long_numbers(text, args)
+  local out, at, i = "", 1, 0
+  while true do
+    local from, to, flags, width, kind = core.patterns.find(text, "%%([-+ #0]*)(%d*)%.?%d*([%a%%])", at)
+    if not from then return out .. text:sub(at) end
+    i = i + (kind == "%" and 0 or 1)
+    local v = (kind == "d" or kind == "i") and args[i]
+    local long = type(v) == "number" and not (v >= -int64_end and v < int64_end)
+    out = out .. text:sub(at, from - 1) .. (long and "%" .. flags .. width .. ".0f" or text:sub(from, to))
+    at = to + 1
+  end
+end
+
 local function format(text, ...)
   local n = select("#", ...)
   for i = 1, n do
-    local kind = type((select(i, ...)))
+    local v = (select(i, ...))
+    local kind = type(v)
+    if kind == "number" and not (v >= -int64_end and v < int64_end) and type(text) == "string" then
+      text = with_long_numbers(text, { ... })
+    end
     if kind == "table" or kind == "function" or kind == "thread" or kind == "userdata" then
       local args = { ... }
       for j = 1, n do
@@ -146,9 +172,15 @@ local function format(text, ...)
   return raw.format(text, ...)
 end
 
+-- A table without a text of its own is shown with its contents.
+local function printed(v)
+  if type(v) == "table" and core.metatable(v) == nil then return core.require("rille.inspect")(v) end
+  return tostring(v)
+end
+
 local function print(...)
   local parts = {}
-  for i = 1, select("#", ...) do parts[i] = tostring((select(i, ...))) end
+  for i = 1, select("#", ...) do parts[i] = printed((select(i, ...))) end
   core.print(table.concat(parts, "\t") .. "\n")
 end
 
@@ -502,7 +534,7 @@ setmetatable(words, {
 
 words.null, core.words = core.null, words
 core.loaded, core.computed, core.store, core.raw_pairs = loaded, computed, store, function(t) return raw.next, t end
-core.tostring, core.names_of = tostring, names_of
+core.tostring, core.names_of, core.require = tostring, names_of, require
 
 -- Runs a fiber in states without flow verbs: records where an error came from while the stack still exists.
 local function fiber_body(fn, ...)

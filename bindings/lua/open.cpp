@@ -7,17 +7,8 @@
 namespace rille::lua {
 
 std::vector<lua_CFunction> openers() {
-  return {open_flow,
-          open_run,
-          open_args,
-          open_log,
-          open_offers,
-          open_instance,
-          open_store,
-          open_volume,
-          open_tensor,
-          open_gpus,
-          open_stored_checkpoints};
+  return {open_flow,  open_run,    open_args,   open_log,  open_offers, open_instance,
+          open_store, open_volume, open_tensor, open_gpus, open_texts,  open_stored_checkpoints};
 }
 
 int open_as_global(lua_State* L) {

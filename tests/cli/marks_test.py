@@ -100,6 +100,14 @@ CALLS = {
     "Fiber:cancel": (FIBER, "fiber:cancel()"),
     "Fiber:done": (FIBER, "fiber:done()"),
     "rille.optim.cosine": ("", "rille.optim.cosine { lr = 1, steps = 10 }(5)"),
+    "rille.inspect": ("", "rille.inspect { 1, a = {} }"),
+    "rille.json.encode": ("", "rille.json.encode { a = { 1, 2.5 } }"),
+    "rille.json.decode": ("", """rille.json.decode('{"a": [1]}').a[1]"""),
+    "rille.csv.parse": ("", 'rille.csv.parse("a,b\\n1,2\\n")[1].b'),
+    "rille.csv.read": ("", 'rille.csv.read("{root}/table.csv")'),
+    "rille.csv.write": ("", 'rille.csv.write("{root}/table.csv", {})'),
+    "rille.read": ("", 'rille.read("{root}/child.lua")'),
+    "rille.write": ("", 'rille.write("{root}/x", "text")'),
     "Step:heartbeat": ('rille.step("s", function(_, c) math.kept = c end)', "math.kept:heartbeat(1)"),
     "Database:exec": (CTX, 'math.kept.db:exec("CREATE TABLE t(n)")'),
     "Database:query": (CTX, 'math.kept.db:query("SELECT 1 AS n")[1].n'),
@@ -143,7 +151,7 @@ def test(name, mark):
     if mark == "step-only":
         home, code, out, err = run(f"{before}\n{show}")
         check(f"{name} is refused in workflow code", code == 1 and "error (state)" in err and
-              ("is over" in err or "has ended" in err), err)
+              ("is over" in err or "has ended" in err or "works only inside rille.step" in err), err)
         return
     plain = f"""{FLAT}{before}
 rille.step('mark', function() end)

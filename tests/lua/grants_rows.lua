@@ -30,6 +30,8 @@ rows.needs = {
   ["rille.checkpoint.save"] = "write",
   ["rille.cluster"] = "providers process",
   ["rille.communicator"] = "network",
+  ["rille.csv.read"] = "read",
+  ["rille.csv.write"] = "write",
   ["rille.data.arrays"] = "read",
   ["rille.data.build"] = "read write",
   ["rille.data.bytes"] = "read",
@@ -46,11 +48,13 @@ rows.needs = {
   ["rille.offers"] = "providers",
   ["rille.price_history"] = "providers",
   ["rille.quotas"] = "providers",
+  ["rille.read"] = "read",
   ["rille.rent"] = "providers process",
   ["rille.run"] = "read",
   ["rille.step"] = "read write",
   ["rille.train.run"] = "read write network providers",
   ["rille.try_rent"] = "providers process",
+  ["rille.write"] = "write",
   ["rille.volume"] = "providers process",
   -- of Lua itself
   ["dofile"] = "read",
@@ -132,6 +136,7 @@ rille.errdefer rille.error rille.gpus rille.leave rille.log rille.map rille.meas
 rille.patched rille.pool rille.preempting rille.print rille.progress rille.race rille.scope rille.signal rille.sleep
 rille.spawn rille.store
 rille.checkpoint.done rille.checkpoint.wait
+rille.csv.parse rille.inspect rille.json.decode rille.json.encode
 rille.nn.attention rille.nn.batch_norm rille.nn.class rille.nn.conv1d rille.nn.conv2d rille.nn.conv_transpose2d
 rille.nn.dropout rille.nn.embedding rille.nn.gpt rille.nn.group_norm rille.nn.layer_norm rille.nn.linear
 rille.nn.mlp rille.nn.rms_norm rille.nn.sequential rille.nn.with_seed

@@ -61,6 +61,13 @@ tap.test("io", function()
   refused("io.stderr", "write", function() io.stderr:write("x") end)
 end)
 
+tap.test("whole files", function()
+  in_step("rille.read", "read", function() return rille.read("/proc/nowhere/x") end)
+  in_step("rille.write", "write", function() rille.write("/proc/nowhere/x", "") end)
+  in_step("rille.csv.read", "read", function() return rille.csv.read("/proc/nowhere/x") end)
+  in_step("rille.csv.write", "write", function() rille.csv.write("/proc/nowhere/x", {}) end)
+end)
+
 tap.test("a stream that the script has set needs no grant of the standard one", function()
   set_grants '{"write":["/tmp"],"read":["/tmp"]}'
   local text = rille.step("own streams", { retry = 1 }, function()

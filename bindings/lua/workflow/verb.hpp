@@ -66,6 +66,7 @@ int open_offers(lua_State* L);
 int open_store(lua_State* L);
 int open_volume(lua_State* L);
 int open_gpus(lua_State* L);                // call it after open_tensor, which creates rille.native
+int open_texts(lua_State* L);               // the same
 int open_stored_checkpoints(lua_State* L);  // the same
 void add_scope_functions(lua_State* L);     // adds to the table of primitives at the stack's top
 void add_fiber_functions(lua_State* L);

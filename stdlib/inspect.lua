@@ -1,0 +1,69 @@
+-- rille.inspect: a value as text, as the prompt and `print` show it.
+
+local depth_max, items_max, text_max, line_max = 5, 40, 400, 90
+
+local show
+
+local function is_name(key)
+  return type(key) == "string" and key:match("^[%a_][%w_]*$") ~= nil
+end
+
+local function show_table(t, depth, seen)
+  if seen[t] then return "<cycle>" end
+  if getmetatable(t) ~= nil then  -- an object: show the text of its __tostring
+    local text = tostring(t)
+    if text ~= "table" and not text:find("^table: ") then return text end
+  end
+  if depth >= depth_max then return "{...}" end
+  seen[t] = true
+  local parts, count, listed = {}, 0, #t
+  for i = 1, listed do
+    count = count + 1
+    if count > items_max then break end
+    parts[#parts + 1] = show(t[i], depth + 1, seen)
+  end
+  for key, value in pairs(t) do
+    if not (type(key) == "number" and key >= 1 and key <= listed and key % 1 == 0) then
+      count = count + 1
+      if count > items_max then break end
+      local name = is_name(key) and key or "[" .. show(key, depth + 1, seen) .. "]"
+      parts[#parts + 1] = name .. " = " .. show(value, depth + 1, seen)
+    end
+  end
+  if count > items_max then parts[#parts + 1] = "... more" end
+  seen[t] = nil
+  local line = table.concat(parts, ", ")
+  if #line <= line_max then return #parts == 0 and "{}" or "{ " .. line .. " }" end
+  local indent = string.rep("  ", depth + 1)
+  return "{\n" .. indent .. table.concat(parts, ",\n" .. indent) .. "\n" .. string.rep("  ", depth) .. "}"
+end
+
+function show(value, depth, seen)
+  if type(value) == "string" then
+    local text = #value > text_max and value:sub(1, text_max) .. "..." or value
+    return (string.format("%q", text):gsub("\\\n", "\\n"))  -- the parentheses drop gsub's second result
+  end
+  if type(value) == "table" then return show_table(value, depth, seen) end
+  return tostring(value)
+end
+
+---Returns a value as text, as the prompt shows it: tables with their contents in Lua's notation, strings quoted,
+---objects by their own text, a tensor with its values.
+---
+---Keys are sorted. After 40 elements of a table, 5 levels or 400 characters of a string, the rest is left out. `print`
+---shows tables in this way. For a file or another program use `rille.json.encode`.
+---@param value any what to show
+---@return string text
+---@mark deterministic
+---@async
+---@example
+--- print("result: " .. rille.inspect { loss = 2.3, steps = { 100, 200 } })
+local function inspect(value)
+  if type(value) == "userdata" then
+    local native = require "rille.native"
+    if native.kind(value) then return native.text(value) end
+  end
+  return show(value, 0, {})
+end
+
+return inspect
