@@ -17,6 +17,12 @@ local known = { "update", "data", "steps", "checkpoint", "evaluate", "evaluate_e
 
 local function invalid(message, hint) rille.error { kind = "invalid", message = message, hint = hint } end
 
+-- Whether the value has a method `next`. The objects of rille.data raise for a missing field.
+local function gives_batches(data)
+  local ok, next_of = pcall(function() return data.next end)
+  return ok and type(next_of) == "function"
+end
+
 local function check(options)
   native.check_options(options, "rille.train", known)
   if type(options) ~= "table" then
@@ -26,6 +32,12 @@ local function check(options)
     invalid("rille.train: update is missing: a function of a batch that gives the loss")
   end
   if options.data == nil then invalid("rille.train: data is missing", "data = rille.data.bytes(\"corpus\")") end
+  if not gives_batches(options.data) then
+    local data = type(options.data) == "table" and rille.inspect(options.data) or tostring(options.data)
+    invalid(("rille.train: data = %s: it has no method next"):format(data),
+      "a data set has one, as from rille.data.bytes(\"corpus\"); of your own: "
+        .. "data = { next = function(self) return x, y end }")
+  end
   if type(options.steps) ~= "number" or options.steps < 1 or options.steps % 1 ~= 0 then
     invalid("rille.train: steps = " .. tostring(options.steps) .. "; a whole number from 1 on is needed")
   end
