@@ -168,6 +168,20 @@ std::string table_text(const Value& v) {
   return out + " }";
 }
 
+// The way out of Lua's own errors that people from Python meet; "" for the others.
+std::string hint_of(std::string_view message) {
+  const auto has = [message](std::string_view part) { return message.find(part) != message.npos; };
+  if (has("attempt to compare userdata with number") || has("attempt to compare number with userdata"))
+    return "tensors are compared by methods, element by element: x:lt(2), x:gt(2); a single value with x:item() < 2";
+  if (const std::size_t at = message.find("attempt to index"); at != message.npos && has("(a function value)")) {
+    const std::size_t begin = message.find('\'', at) + 1, end = message.find('\'', begin);
+    if (begin == 0 || end == message.npos) return "it is a function: call it first, a method with a colon";
+    return fmt::format("'{0}' is a function: call it first, a method with a colon: x:{0}()[1]",
+                       message.substr(begin, end - begin));
+  }
+  return {};
+}
+
 }  // namespace
 
 Error to_error(lua_State* L, int index) {
@@ -181,6 +195,7 @@ Error to_error(lua_State* L, int index) {
     e.message = bounded(s, size);
     if (e.message == "not enough memory") return LuaState::of(L).memory_error();
     if (e.message == "C++ exception") e.kind = ErrorKind::internal;
+    e.hint = hint_of(e.message);
     return e;
   }
   if (lua_type(L, index) == LUA_TTABLE) {

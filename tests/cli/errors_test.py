@@ -51,6 +51,12 @@ try:
     expect("a word for options", script('rille.rent("b", "any")'), 1, 'got "any"', 'gpu = "any" }')
     expect("a command line for argv", script(BOX + 'box:exec("ls -l")'), 1, "a table with argv, got nothing",
            'argv = { "ls", "-l" }')
+    TENSOR = 'local x = rille.device("cpu"):ones { 2, 3 }\n'
+    expect("PyTorch's way to a size", script(TENSOR + "return x.shape[1]"), 1, "attempt to index field 'shape'",
+           r"hint: 'shape' is a function: .* x:shape\(\)\[1\]")
+    expect("a tensor compared with a number", script(TENSOR + "return x < 2"), 1, "attempt to compare",
+           r"hint: .*x:lt\(2\)")
+    expect("nor the other way round", script(TENSOR + "return 2 < x"), 1, r"hint: .*x:lt\(2\)")
     before = run("ps", "--json")
     expect("a misspelt argument of the script", script('rille.args { steps = 3 }', "--stepz", "4"), 2, "stepz",
            "did you mean --steps", "no run is kept")

@@ -62,6 +62,7 @@ tap.test("names of PyTorch", function()
   refused("invalid", "to: 'gpu' is neither a device nor an element type (", '"cuda:0"',
     function() return a:to("gpu") end)
   refused("invalid", "to: 'half'", 'here it is "f16"', function() return a:to("half") end)
+  refused("invalid", "rille.optim.AdamW does not exist", "'adamw'", function() return rille.optim.AdamW end)
   refused("invalid", "rille.nn.Linear does not exist", "linear", function() return rille.nn.Linear(2, 3) end)
 end)
 

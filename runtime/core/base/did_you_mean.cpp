@@ -24,6 +24,13 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return last[b.size()];
 }
 
+std::string lower(std::string_view word) {
+  std::string out(word);
+  for (char& c : out)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return out;
+}
+
 }  // namespace
 
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates) {
@@ -31,9 +38,10 @@ std::string did_you_mean(std::string_view word, const std::vector<std::string>& 
   std::size_t best = std::max<std::size_t>(1, word.size() / 3) + 1;
   std::string found;
   if (word.size() > size_max) return found;
+  const std::string wanted = lower(word);  // "AdamW" means "adamw"
   for (const std::string& candidate : candidates) {
     if (candidate.size() > size_max) continue;
-    std::size_t d = edit_distance(word, candidate);
+    std::size_t d = edit_distance(wanted, lower(candidate));
     if (d < best) best = d, found = candidate;
   }
   return found;
