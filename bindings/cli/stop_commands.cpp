@@ -10,6 +10,7 @@
 
 #include "bindings/cli/command.hpp"
 #include "bindings/cli/runs.hpp"
+#include "runtime/core/base/did_you_mean.hpp"
 #include "runtime/core/base/run_state.hpp"
 
 namespace rille::cli {
@@ -127,6 +128,25 @@ Exit SuspendCommand::run(App& app) {
   return told(app, *row, "suspended", fmt::format("run {} stops; continue with: rille resume {}", row->id, row->id));
 }
 
+// The signals that the run waits for now.
+std::vector<std::string> waited_for(const App& app, const std::string& run) {
+  std::vector<std::string> names;
+  const auto entries = app.engine->entries(run);
+  for (const Value& e : entries ? *entries : std::vector<Value>())
+    if (e.text("kind") == "signal" && e.text("state") == "started") names.push_back(e.text("name"));
+  return names;
+}
+
+// A signal that the run does not wait for is kept, as it may wait for it later: so a misspelt name is only a warning.
+std::string when_it_is_got(const std::string& run, const std::string& name, const std::vector<std::string>& waited) {
+  const std::string gets = fmt::format("run {} gets '{}' when it waits for it", run, name);
+  if (waited.empty() || std::find(waited.begin(), waited.end(), name) != waited.end()) return gets;
+  const std::string near = did_you_mean(name, waited);
+  return fmt::format("warning: run {} waits for '{}' now, not for '{}', which is kept until it does{}", run,
+                     fmt::join(waited, "', '"), name,
+                     near.empty() ? "" : fmt::format("\n  hint: did you mean `rille signal {} {}`?", run, near));
+}
+
 Exit SignalCommand::run(App& app) {
   if (value.empty()) value = "true";
   // The signal's value: valid JSON is parsed; any other text is a string.
@@ -135,9 +155,11 @@ Exit SignalCommand::run(App& app) {
   if (!row) return fail(app, row.error());
   Result<> r = run_blocking(*app.loop, app.engine->signal(row->id, name, payload ? *payload : Value(value)));
   if (!r) return fail(app, r.error());
-  if (!app.json) app.terminal.note(fmt::format("run {} gets '{}' when it waits for it", row->id, name));
+  const std::vector<std::string> waited = waited_for(app, row->id);
+  if (!app.json) app.terminal.note(when_it_is_got(row->id, name, waited));
   else
     app.terminal.out(Value()
+                         .set("waits_for", Value::Array(waited.begin(), waited.end()))
                          .set("run", row->id)
                          .set("signal", name)
                          .set("value", payload ? *payload : Value(value))

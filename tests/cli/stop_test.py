@@ -104,6 +104,21 @@ print("caught", pcall(rille.sleep, "1h"))""")
     check("also to resume", f"resuming run {alone}" in again.stderr, again.stderr)
     run("cancel", alone)
 
+    script("signals.lua", 'print("begun")\nreturn rille.signal("go")')
+    p = start("signals.lua")
+    while not json.loads(run("show", "last", "--json")[1])["entries"]:
+        pass
+    alone = rows()[0]["id"]
+    code, out = run("signal", alone, "goo", "1")
+    check("a signal that it does not wait for is kept, with a warning", code == 0 and
+          f"warning: run {alone} waits for 'go' now, not for 'goo', which is kept until it does" in out and
+          f"did you mean `rille signal {alone} go`?" in out, out)
+    told = json.loads(run("--json", "signal", alone, "other")[1])
+    check("and JSON says what it waits for", told["waits_for"] == ["go"] and told["signal"] == "other", told)
+    code, out = run("signal", alone, "go")
+    check("without one when it does", "gets 'go' when it waits for it" in out and "warning" not in out, out)
+    p.communicate(timeout=30)
+
     # A cancelled run that computed is killed in its cleanup: resumed, it computes again, and that is not for ever.
     p = start("computes.lua")
     p.send_signal(signal.SIGINT)
