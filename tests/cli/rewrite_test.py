@@ -219,7 +219,8 @@ code, out = run("run", flaky)
 check("it fails", code == 1 and did() == ["a", "b", "cleanup"], out)
 newest = json.loads(run("ps", "--json")[1])[0]["id"]
 code, out = run("resume", newest)
-check("an ended run says how to go on", code == 1 and "rille fork" in out, out)
+check("an ended run says how to go on", code == 1 and "rille fork" in out and
+      f"`rille resume {newest} --retry-failed`" in out, out)
 open(root + "/up", "w").close()
 code, out = run("resume", "last", "--retry-failed", "--json")
 check("the failed step is tried again, with what came after it", code == 0 and did() == ["b", "cleanup"], out)
@@ -235,6 +236,8 @@ check("a program that failed is run again", code == 0 and did() == ["end"], out)
 run("run", script("raises", 'do_ "a"; error("in the script")'))
 code, out = run("resume", "last", "--retry-failed")
 check("an error of the script itself is distinguished", code == 1 and "in the script itself" in out, out)
+code, out = run("resume", json.loads(run("ps", "--json")[1])[0]["id"])
+check("and --retry-failed is not advised", code == 1 and "has ended: failed" in out and "--retry" not in out, out)
 
 # --- alive
 p = subprocess.Popen([rille, "run", script("long", 'do_ "a"; print("waiting"); rille.signal("go"); return do_ '

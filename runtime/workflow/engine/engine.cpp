@@ -268,7 +268,12 @@ Async<std::unique_ptr<Run>> Engine::start(RunSpec spec, RunHooks hooks) {
 
 Async<std::unique_ptr<Run>> Engine::resume(std::string id, RunHooks hooks) {
   RILLE_CO_TRY(RunRow row, run(id));
-  RILLE_CO_CHECK(refuse_ended(row));
+  if (Result<> may = refuse_ended(row); !may) {
+    Error ended = std::move(may).error();
+    if (row.state == "failed" && failed_at(row.id))
+      ended.hint = fmt::format("try again what failed with `rille resume {} --retry-failed`; {}", row.id, ended.hint);
+    co_return ended;
+  }
   // The process that ran the run died, perhaps because the whole computer crashed, so check the journal first.
   if (row.state == "running") RILLE_CO_CHECK(journal_->check());
   co_return co_await take(std::move(row), false, std::move(hooks));
