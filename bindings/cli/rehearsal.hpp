@@ -29,6 +29,10 @@ struct Rehearsal {
   std::function<void(std::string_view text)> print;
 };
 
+// Rehearses the script up to its call of rille.args. Error `invalid`: there is no such script, a word is not an option,
+// or rille.args refuses the options. Success if the script ends otherwise before, or takes all of them.
+Result<> check_script_arguments(App& app, const std::string& file, const std::vector<std::string>& words);
+
 struct Rented {
   Value options;  // options that the script passed to rille.rent
   lease::Lease lease;

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "bindings/cli/command.hpp"
+#include "bindings/cli/rehearsal.hpp"
 #include "bindings/cli/runs.hpp"
 #include "runtime/workflow/engine/run_lock.hpp"
 #include "runtime/workflow/engine/schedules.hpp"
@@ -72,6 +73,8 @@ Exit ScheduleAddCommand::run(App& app) {
     return fail_usage(app, make_error(ErrorKind::invalid, fmt::format("there is no script '{}'", given)));
   Result<Value> args = parse_script_arguments(script_arguments);
   if (!args) return fail_usage(app, args.error());
+  if (Result<> taken = check_script_arguments(app, schedule.script, script_arguments); !taken)
+    return fail_usage(app, taken.error());
   schedule.args = std::move(*args);
   engine::Schedules schedules(*app.loop, app.engine->journal());
   std::string name = schedule.name;

@@ -1,5 +1,5 @@
 // `rille FILE --help`: prints a script's options, taken from its call of rille.args. A rehearsal runs the script up
-// to that call; it rents nothing and leaves no files.
+// to that call; it rents nothing and leaves no files. `rille schedule add` checks the script's options in this way.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,6 +7,7 @@
 
 #include "bindings/cli/rehearsal.hpp"
 #include "bindings/cli/runs.hpp"
+#include "bindings/host/check_arguments.hpp"
 
 namespace rille::cli {
 
@@ -45,6 +46,17 @@ std::string table(const std::string& file, const Value::Object& options) {
 bool asks_for_help(const std::vector<std::string>& script_arguments) {
   return std::any_of(script_arguments.begin(), script_arguments.end(),
                      [](const std::string& w) { return w == "--help" || w == "-h"; });
+}
+
+Result<> check_script_arguments(App& app, const std::string& file, const std::vector<std::string>& words) {
+  if (words.empty()) return {};
+  ScratchHome home;
+  RILLE_TRY(Rehearsal what, prepare_rehearsal(app, file, words, home));
+  what.unknown_calls_end_at_once = true;
+  what.args.set(host::check_arguments, true);
+  const Outcome o = rehearse(what, provider::sim::Options::calm(1), false);
+  if (!o.result && o.result.error().code == "script_arguments") return o.result.error();
+  return {};
 }
 
 Exit print_script_help(App& app, const std::string& file) {

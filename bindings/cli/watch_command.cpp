@@ -33,7 +33,9 @@ void tell(App& app, Value event) {
   if (what == "started")
     line = fmt::format("{} run {}{}", event.boolean("resumed") ? "resumed" : "started", event.text("run"),
                        event.integer("try") > 1 ? fmt::format(" (try {})", event.integer("try")) : "");
-  else if (what == "ended") line = fmt::format("run {}: {}", event.text("run"), event.text("state"));
+  else if (what == "ended")
+    line = fmt::format("run {}: {}{}", event.text("run"), event.text("state"),
+                       event["error"].is_null() ? "" : ": " + event["error"].text("message"));
   else if (what == "skipped")
     line = fmt::format("{} is not run for {}: {}", event.text("schedule"), event.text("due"), event.text("why"));
   else if (what == "cancelled") line = fmt::format("cancelled run {}: {}", event.text("run"), event.text("why"));
@@ -123,6 +125,7 @@ class Processes {
     Result<engine::RunRow> row = self->app_.engine->run(run);
     Value event;
     event.set("event", "ended").set("run", run).set("state", row ? row->state : "unknown");
+    if (row && row->error) event.set("error", error_to_value(*row->error));
     if (row && row->state == "running") event.set("state", status ? "died: " + status->text() : "died");
     tell(self->app_, std::move(event));
     auto ended = std::move(self->running_[number]);

@@ -57,6 +57,7 @@ tick = script("tick", mark + """
 local args = rille.args { name = "ticks" }
 rille.step("mark", { effect = "once" }, function() mark(args.name, rille.run_id) end)""")
 
+number = script("number", "rille.args { steps = 3 }")
 for words, code, text in (
         (["schedule", "add", "n", "never", tick], 2, "is not a time plan"),
         (["schedule", "add", "n", "0 25 * * *", tick], 2, "'25' is not a valid hour"),
@@ -64,6 +65,8 @@ for words, code, text in (
         (["schedule", "add", "a b", "every 1h", tick], 2, "cannot be the name"),
         (["schedule", "add", "n", "every 1h", tick, "x"], 2, "is not an option for the script"),
         (["schedule", "add", "--missed", "all", "n", "every 1h", tick], 2, "cannot be combined with overlap"),
+        (["schedule", "add", "n", "every 1h", tick, "--nmae", "x"], 2, "did you mean --name?"),
+        (["schedule", "add", "n", "every 1h", number, "--steps", "ten"], 2, "--steps ten: expected a number"),
         (["schedule", "remove", "n"], 1, "there is no schedule"),
         (["schedule", "add", "nightly", "0 3 * * *", tick, "--name", "night"], 0, "T03:00:00Z"),
         (["schedule", "add", "nightly", "0 4 * * *", tick], 1, "there is a schedule"),
@@ -111,6 +114,15 @@ check("and says so", w.returncode == 0 and "cancelled run again-2" in out and "t
 for r in runs(script=waits, state="running"):
     run("signal", r["id"], "go")
 until("done", lambda: not runs(script=waits, state="running"))
+
+fails = script("fails", 'error("the disk is on fire")')
+run("schedule", "add", "fails", "every 1s", fails)
+w = watch()
+check("a run fails, and the next one begins", until("two", lambda: len(runs(script=fails)) >= 2), runs(script=fails))
+w.send_signal(signal.SIGTERM)
+out = w.communicate(timeout=30)[0]
+run("schedule", "remove", "fails")
+check("the watch says why", re.search(r"run fails-\w+: failed: .*the disk is on fire", out), out)
 
 # An altered journal names another process, or a group: in 32 bits 2 ** 32 - N is -N, the group of process N.
 run("schedule", "add", "--overlap", "cancel", "altered", "every 1s", waits)
