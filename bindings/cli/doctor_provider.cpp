@@ -165,7 +165,7 @@ Result<std::unique_ptr<provider::Provider>> provider_by_name(App& app, const std
     for (auto& one : made)
       if (one->name() == name) return std::move(one);
   }
-  return provider::make_provider(name, {*app.loop, app.home, config_folder(), Value(Value::Object{})});
+  return provider::make_provider(name, {*app.loop, app.home, installation_folder(), Value(Value::Object{})});
 }
 
 Exit print_policy(App& app, const std::string& name) {
@@ -173,7 +173,8 @@ Exit print_policy(App& app, const std::string& name) {
 }
 
 Exit check_provider(App& app, const std::string& name) {
-  (void)store::make_private_directory(config_folder());  // a provider may be the first that makes it, for its keys
+  (void)store::make_private_directory(
+      installation_folder());  // a provider may be the first that makes it, for its keys
   auto all = chosen(app, name);
   if (!all) return all.error().kind == ErrorKind::invalid ? fail_usage(app, all.error()) : fail(app, all.error());
   bool broken = false;

@@ -11,9 +11,11 @@ rille = root + "/rille"
 ONE, OTHER = 61001, 61002
 
 
-def run(user, home, config, *words, prefix=()):
-    """With the usual mask of a system where each user has a group."""
-    env = dict(os.environ, RILLE_HOME=f"{root}/{home}", XDG_CONFIG_HOME=f"{root}/{config}", NO_COLOR="1")
+def run(user, home, config, *words, prefix=(), env=None):
+    """With the usual mask of a system where each user has a group. env: other variables; None: without that one."""
+    env = {**os.environ, "RILLE_HOME": f"{root}/{home}", "XDG_CONFIG_HOME": f"{root}/{config}", "NO_COLOR": "1",
+           **(env or {})}
+    env = {name: value for name, value in env.items() if value is not None}
     r = subprocess.run([*prefix, rille, *words], env=env, capture_output=True, text=True, timeout=60, cwd=root,
                        user=user, group=user, extra_groups=[], umask=0o002)
     return r.returncode, r.stdout + r.stderr
@@ -55,6 +57,31 @@ try:
     code, out = run(ONE, "fresh", "lent", "ps")
     check("so is another user's configuration", code == 1 and "belongs to another user" in out and
           "XDG_CONFIG_HOME" in out and os.listdir(root + "/lent/rille") == [], (code, out))
+
+    # A HOME in which nothing can be made: RILLE_HOME has the identity, too.
+    folder("others", OTHER, 0o755)
+    unnamed = {"XDG_CONFIG_HOME": None, "HOME": root + "/others"}
+    code, out = run(ONE, "alone", "", "run", "box.lua", env=unnamed)
+    check("a run where HOME cannot be written", code == 0 and os.listdir(root + "/others") == [], out)
+    first = open(root + "/alone/installation/install").read()
+    check("keeps its identity in the home", len(first) == 13 and
+          mode("alone/installation/install") == mode("alone/installation/ssh/secret") == "0o600", first)
+    code, out = run(ONE, "alone", "", "ps", env={"XDG_CONFIG_HOME": None, "HOME": root})
+    check("for ever", code == 0 and open(root + "/alone/installation/install").read() == first and
+          not os.path.exists(root + "/.config"), out)
+    code, out = run(ONE, "elsewhere", "others/named", "ps")
+    check("a folder that is named and cannot be made is an error", code == 1 and
+          "XDG_CONFIG_HOME names the folder" in out, out)
+    folder("fixed/.config", 0, 0o755)
+    unnamed["HOME"] = root + "/fixed"
+    run(0, "roots", "", "run", "box.lua", env=unnamed)
+    known = open(root + "/fixed/.config/rille/install").read()
+    fixed = ("unshare", "-m", "sh", "-c", f'mount --bind {root}/fixed {root}/fixed && mount -o remount,bind,ro '
+             f'{root}/fixed && exec "$@"', "sh")
+    code, out = run(0, "roots", "", "run", "box.lua", prefix=fixed, env=unnamed)
+    check("a read-only HOME keeps the identity that it has", code == 0 and
+          not os.path.exists(root + "/roots/installation"), out)
+    check("which is the same", open(root + "/fixed/.config/rille/install").read() == known)
 
     # A container: its root uses the mounted home of a user.
     code, out = run(0, "home", "config", "ps")

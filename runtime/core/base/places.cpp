@@ -13,6 +13,16 @@ std::string variable(const char* name) {
   const char* text = std::getenv(name);
   return text ? text : "";
 }
+// Whether this user can write into the folder, or make it.
+bool can_write(std::string folder) {
+  while (access(folder.c_str(), F_OK) != 0) {
+    const std::size_t slash = folder.rfind('/');
+    if (slash == std::string::npos || slash == 0) break;
+    folder.resize(slash);
+  }
+  return access(folder.c_str(), W_OK | X_OK) == 0;
+}
+
 }  // namespace
 
 std::string default_home() {
@@ -29,8 +39,14 @@ std::string config_folder() {
 }
 
 std::string installation_folder() {
-  std::string known = config_folder();
-  return known.empty() ? "/root/.config/rille" : known;
+  const std::string named = config_folder();
+  if (!variable("XDG_CONFIG_HOME").empty()) return named;
+  std::string usual = named.empty() ? "/root/.config/rille" : named;
+  const std::string home = default_home(), within = home + "/installation";
+  if (home.empty()) return usual;
+  const bool begun = access(within.c_str(), F_OK) == 0;
+  if (!begun && (can_write(usual) || access((usual + "/install").c_str(), R_OK) == 0)) return usual;
+  return within;
 }
 
 std::string providers_file() {

@@ -9,7 +9,9 @@ namespace rille {
 std::string default_home();
 // The folder rille/ in $XDG_CONFIG_HOME, else in ~/.config; "" if neither $XDG_CONFIG_HOME nor $HOME is set.
 std::string config_folder();
-// config_folder(), else /root/.config/rille: the folder of this installation's identity and secret.
+// The folder of this installation's identity and secret: config_folder(), else /root/.config/rille. If it cannot be
+// made there, because $HOME is another user's or read-only, and $XDG_CONFIG_HOME names no other: installation/ in
+// default_home().
 std::string installation_folder();
 // The providers' settings: $RILLE_PROVIDERS, else providers.json in config_folder() if the file exists, else "".
 std::string providers_file();

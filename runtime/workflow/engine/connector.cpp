@@ -70,7 +70,7 @@ class ByChannel final : public Connector {
     RILLE_CO_TRY(std::vector<std::string> words,
                  co_await agent::install(loop, machine.channel, std::move(options), token));
     // At the first connection no agent runs, so no call can see the new key. A failure leaves the machine reachable.
-    (void)co_await provider::cloud::renew_host_key(loop, machine.channel, config_folder() + "/ssh", token);
+    (void)co_await provider::cloud::renew_host_key(loop, machine.channel, installation_folder() + "/ssh", token);
     installed_[machine.id] = words;
     co_return words;
   }

@@ -129,6 +129,7 @@ Result<std::string> install_id() {
   std::filesystem::path file = folder / "install";
   RILLE_CHECK(take_folder(folder, "XDG_CONFIG_HOME"));
   int fd = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  if (fd < 0 && errno == EROFS) fd = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return errno_error("open", file.string(), errno);
   flock(fd, LOCK_EX);
   char text[64] = {};

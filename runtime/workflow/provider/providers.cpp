@@ -157,7 +157,7 @@ Result<std::vector<std::unique_ptr<Provider>>> make_providers(Loop& loop, const 
     }
     const Row* row = row_of(name);
     if (!row) return wrong(fmt::format("there is no provider '{}'", name), hint_for(name));
-    Result<std::unique_ptr<Provider>> made = row->make({loop, home, config_folder(), part});
+    Result<std::unique_ptr<Provider>> made = row->make({loop, home, installation_folder(), part});
     if (!made) {
       Error e = made.error();
       e.message = settings_file + ": " + e.message;

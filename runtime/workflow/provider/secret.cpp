@@ -38,7 +38,7 @@ Result<std::string> write_once(const std::string& path, const std::string& text)
 
 Result<std::string> installation_secret(const std::string& folder) {
   RILLE_CHECK(store::make_directories(folder));
-  if (chmod(folder.c_str(), 0700) < 0) return errno_error("protect", folder, errno);
+  if (chmod(folder.c_str(), 0700) < 0 && errno != EROFS) return errno_error("protect", folder, errno);
   RILLE_TRY(const std::string digits, write_once(folder + "/secret", random_hex(secret_digits / 2)));
   if (digits.size() != secret_digits || digits.find_first_not_of("0123456789abcdef") != std::string::npos)
     return make_error(ErrorKind::integrity, "'" + folder + "/secret' is damaged: it must have 64 hexadecimal digits",
