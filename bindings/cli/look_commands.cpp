@@ -2,14 +2,17 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 
+#include "bindings/cli/brief.hpp"
 #include "bindings/cli/command.hpp"
 #include "bindings/cli/fit.hpp"
 #include "bindings/cli/runs.hpp"
 #include "bindings/cli/timeline.hpp"
+#include "bindings/cli/visible.hpp"
 #include "runtime/core/base/time.hpp"
 
 namespace rille::cli {
@@ -86,10 +89,44 @@ std::string facts_of(const App& app, const engine::RunRow& run) {
   if (!run.forked_from.empty()) out += "forked   from " + run.forked_from + "\n";
   if (run.deadline_us) out += fmt::format("deadline {}\n", format_utc(run.deadline_us));
   if (run.ended_us) out += fmt::format("took     {}\n", format_duration_ms((run.ended_us - run.created_us) / 1000));
-  if (run.args.as_object() && !run.args.as_object()->empty()) out += "args     " + run.shown_args().to_json() + "\n";
-  if (!run.result.is_null()) out += "result   " + run.result.to_json() + "\n";
-  if (run.error) out += "error    " + run.error->summary() + "\n";
-  return out;
+  const std::string whole = fmt::format("rille show {} --json", run.id);
+  if (run.args.as_object() && !run.args.as_object()->empty())
+    out += "args     " + brief(run.shown_args(), whole) + "\n";
+  if (!run.result.is_null()) out += "result   " + brief(run.result, whole) + "\n";
+  if (!run.error) return out;
+  out += "error    " + run.error->summary() + "\n";
+  if (run.error->cause) out += "  caused by: " + run.error->cause->summary() + "\n";
+  return run.error->traceback.empty() ? out : out + run.error->traceback + "\n";
+}
+
+constexpr std::size_t agains_shown = 20;
+
+std::string first_line(const std::string& text) { return visible_line(text.substr(0, text.find('\n'))); }
+
+// What was tried again or moved, when and why; "": nothing was.
+std::string agains_of(const std::vector<Value>& events, const std::string& run) {
+  std::vector<std::vector<std::string>> rows;
+  for (const Value& e : events) {
+    const std::string what = e.text("event"), line = first_line(e.text("error", e.text("why")));
+    if (what == "retry")
+      rows.push_back({e.text("at"), fmt::format("{}, attempt {}", e.text("step"), e.integer("attempt")), line});
+    else if (what == "call_restarted")
+      rows.push_back({e.text("at"),
+                      fmt::format("{}, attempt {}{}", e.text("call"), e.integer("attempt"),
+                                  e.boolean("from_checkpoint") ? ", from its last checkpoint" : ""),
+                      line});
+    else if (what == "replacing")
+      rows.push_back(
+          {e.text("at"), fmt::format("{}, on another machine", e.text("name")), first_line(e.text("replacing"))});
+  }
+  if (rows.empty()) return {};
+  std::string more;
+  if (rows.size() > agains_shown) {
+    more = fmt::format("{} earlier ones: rille logs {} --json\n", rows.size() - agains_shown, run);
+    rows.erase(rows.begin(), rows.end() - static_cast<std::ptrdiff_t>(agains_shown));
+  }
+  rows.insert(rows.begin(), {"AT", "TRIED AGAIN", "WHY"});
+  return "\n" + format_table(rows) + more;
 }
 
 struct ShowCommand final : Command {
@@ -104,6 +141,8 @@ Exit ShowCommand::run(App& app) {
   auto entries = app.engine->entries(run->id);
   auto leases = app.engine->leases().of_run(run->id);
   auto children = app.engine->children(run->id);
+  auto events = app.engine->events(run->id);
+  if (!events) return fail(app, events.error());
   if (!entries) return fail(app, entries.error());
   if (!children) return fail(app, children.error());
   if (!leases) return fail(app, leases.error());
@@ -123,6 +162,7 @@ Exit ShowCommand::run(App& app) {
   std::string out = facts_of(app, *run);
   const std::vector<Value> times = timeline(*run, *entries, *leases, app.loop->clock().wall_us());
   if (!times.empty()) out += "\n" + timeline_table(times, app.terminal.width());
+  out += agains_of(*events, run->id);
   if (!children->empty()) {
     std::vector<std::vector<std::string>> rows{{"RUN THAT IT STARTED", "STATE", "TOOK", "SCRIPT"}};
     for (const auto& c : *children) {
@@ -136,11 +176,35 @@ Exit ShowCommand::run(App& app) {
   return Exit::ok;
 }
 
+// Sets the file's position to where its last `lines` lines begin.
+void seek_last_lines(std::ifstream& file, int lines) {
+  file.seekg(0, std::ios::end);
+  const std::streamoff size = file.tellg();
+  std::string block;
+  int found = 0;
+  for (std::streamoff begin = size; begin > 0;) {
+    const std::streamoff end = begin;
+    begin = std::max<std::streamoff>(0, end - 65536);
+    block.resize(static_cast<std::size_t>(end - begin));
+    file.seekg(begin);
+    file.read(block.data(), end - begin);
+    for (std::streamoff at = end; at > begin; --at) {
+      const bool ends_the_file = at == size;  // such a newline begins no line
+      if (ends_the_file || block[static_cast<std::size_t>(at - begin - 1)] != '\n' || ++found < lines) continue;
+      file.seekg(at);
+      return;
+    }
+  }
+  file.seekg(0);
+}
+
 struct LogsCommand final : Command {
   std::string id;
   bool follow = false;
+  int lines = 0;  // 0: all
   void declare(Options& o) override {
     o.option("RUN", id, names_a_run).required();
+    o.option("-n", lines, "only the last lines, with --json the last events").between(1, 1'000'000);
     o.flag("-f,--follow", follow, "follow until the run ends");
   }
   Exit run(App& app) override;
@@ -152,10 +216,13 @@ Exit LogsCommand::run(App& app) {
   if (app.json) {
     auto events = app.engine->events(run->id);
     if (!events) return fail(app, events.error());
+    const auto most = static_cast<std::size_t>(lines);
+    if (lines > 0 && events->size() > most) events->erase(events->begin(), events->end() - lines);
     return print_json(app, *events);
   }
   std::string path = app.engine->home() + "/runs/" + run->id + "/log";
   std::ifstream file(path, std::ios::binary);
+  if (lines > 0 && file) seek_last_lines(file, lines);
   char block[65536];
   bool alive = true;
   while (true) {

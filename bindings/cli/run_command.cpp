@@ -223,6 +223,7 @@ Exit execute(Session& s, const RunArguments& arguments, const Checked& checked) 
   App& app = s.app;
   s.log.open(s.run->home() + "/log");
   const bool one_liner = arguments.code.has_value(), resumed = !arguments.resume.empty();
+  if (resumed) s.log.write(fmt::format("[rille: resumed at {}]\n", format_utc(app.loop->clock().wall_us())));
   std::string directory = one_liner ? app.folder() : std::filesystem::path(checked.script).parent_path().string();
   std::vector<lua_CFunction> words;
   if (one_liner) words.push_back(lua::open_as_global);

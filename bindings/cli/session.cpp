@@ -35,49 +35,57 @@ std::string event_price(const Value& e) {
          " per hour";
 }
 
-void show_event(App& app, const Value& e) {
-  if (app.json) return;
-  std::string what = e.text("event");
-  Terminal& t = app.terminal;
+// The event as a line for people; "": it is not told.
+std::string note_of(const Value& e) {
+  const std::string what = e.text("event");
   if (const bool volume = !e["volume"].is_null(); volume && (what == "live" || what == "released"))
-    t.note(what == "live" ? fmt::format("made the volume {} at {}", e.text("name"), event_price(e))
-                          : fmt::format("deleted the volume {}", e.text("name")));
-  else if (what == "live")
-    t.note(fmt::format("rented {} from {} at {}", e.text("name"), e.text("provider"), event_price(e)));
-  else if (what == "refused")
-    t.note(fmt::format("{}: {} does not give {}: {}", e.text("name"), e.text("provider"), e.text("offer"),
-                       e.text("message")));
-  else if (what == "starting")
-    t.note(fmt::format("{}: waiting for the machine to {}, {}", e.text("name"),
+    return what == "live" ? fmt::format("made the volume {} at {}", e.text("name"), event_price(e))
+                          : fmt::format("deleted the volume {}", e.text("name"));
+  if (what == "live")
+    return fmt::format("rented {} from {} at {}", e.text("name"), e.text("provider"), event_price(e));
+  if (what == "refused")
+    return fmt::format("{}: {} does not give {}: {}", e.text("name"), e.text("provider"), e.text("offer"),
+                       e.text("message"));
+  if (what == "starting")
+    return fmt::format("{}: waiting for the machine to {}, {}", e.text("name"),
                        e.text("state") == "pending" ? "start" : "answer",
-                       format_duration_ms(e.integer("waited_ms") / 1000 * 1000)));
-  else if (what == "preempting")
-    t.note(fmt::format("the machine of {} will be taken away at {}", e.text("name"),
-                       format_utc(static_cast<std::int64_t>(e.number("deadline") * 1e6))));
-  else if (what == "replacing") t.note(fmt::format("{} goes to another machine", e.text("name")));
-  else if (what == "resizing") t.note(fmt::format("{} stops, to become {}", e.text("name"), e.text("becomes")));
-  else if (what == "resized")
-    t.note(fmt::format("{} is {} now, at {}", e.text("name"), e.text("type"), event_price(e)));
-  else if (what == "expired") t.note(fmt::format("{}: it is released", e.text("message")));
-  else if (what == "released") t.note(fmt::format("released {}", e.text("name")));
-  else if (what == "stray")
-    t.note(fmt::format("ended {} of {}, which had come to light late: it bears the tag of {}", e.text("machine"),
-                       e.text("provider"), e.text("name")));
-  else if (what == "staged")
-    t.note(fmt::format("staged {}: {} in {} files", e.text("to"), format_size_bytes(e.integer("bytes")),
-                       e.integer("files")));
-  else if (what == "checkpoint") t.note(fmt::format("checkpoint at step {}", e.integer("step")));
-  else if (what == "retry")
-    t.note(fmt::format("step {} failed, attempt {} in {}: {}", e.text("step"), e.integer("attempt"),
-                       format_duration_ms(e.integer("delay_ms")), e.text("error")));
-  else if (what == "call_restarted")
-    t.note(fmt::format("call {} {}: {}", e.text("call"),
+                       format_duration_ms(e.integer("waited_ms") / 1000 * 1000));
+  if (what == "preempting")
+    return fmt::format("the machine of {} will be taken away at {}", e.text("name"),
+                       format_utc(static_cast<std::int64_t>(e.number("deadline") * 1e6)));
+  if (what == "replacing") return fmt::format("{} goes to another machine", e.text("name"));
+  if (what == "resizing") return fmt::format("{} stops, to become {}", e.text("name"), e.text("becomes"));
+  if (what == "resized") return fmt::format("{} is {} now, at {}", e.text("name"), e.text("type"), event_price(e));
+  if (what == "expired") return fmt::format("{}: it is released", e.text("message"));
+  if (what == "released") return fmt::format("released {}", e.text("name"));
+  if (what == "stray")
+    return fmt::format("ended {} of {}, which had come to light late: it bears the tag of {}", e.text("machine"),
+                       e.text("provider"), e.text("name"));
+  if (what == "staged")
+    return fmt::format("staged {}: {} in {} files", e.text("to"), format_size_bytes(e.integer("bytes")),
+                       e.integer("files"));
+  if (what == "checkpoint") return fmt::format("checkpoint at step {}", e.integer("step"));
+  if (what == "retry")
+    return fmt::format("step {} failed, attempt {} in {}: {}", e.text("step"), e.integer("attempt"),
+                       format_duration_ms(e.integer("delay_ms")), e.text("error"));
+  if (what == "call_restarted")
+    return fmt::format("call {} {}: {}", e.text("call"),
                        e.boolean("from_checkpoint") ? "goes on from its last checkpoint" : "starts again",
-                       e.text("why")));
-  else if (what == "reconnect") t.note(fmt::format("call {}: connecting again ({})", e.text("call"), e.text("why")));
-  else if (what == "fiber_failed") t.note(fmt::format("a background fiber failed: {}", e.text("message")));
-  else if (what == "warning")
-    t.note(fmt::format("warning: {}: {}", e.text("what"), e.text("message", e["error"].text("message"))));
+                       e.text("why"));
+  if (what == "reconnect") return fmt::format("call {}: connecting again ({})", e.text("call"), e.text("why"));
+  if (what == "fiber_failed") return fmt::format("a background fiber failed: {}", e.text("message"));
+  if (what == "warning")
+    return fmt::format("warning: {}: {}", e.text("what"), e.text("message", e["error"].text("message")));
+  return {};
+}
+
+// Shows the event. What was tried again, or moved, is also noted in the log, among the output that it explains.
+void show_event(App& app, RunLog& log, const Value& e) {
+  const std::string note = note_of(e), what = e.text("event");
+  if (note.empty()) return;
+  if (!app.json) app.terminal.note(note);
+  for (const char* again : {"retry", "call_restarted", "replacing", "preempting", "resized", "fiber_failed"})
+    if (what == again) log.write(fmt::format("[rille: {}]\n", note));
 }
 
 host::HostOptions host_options(Session& s, const std::string& directory, host::Rules rules) {
@@ -112,6 +120,7 @@ class Children final : public engine::ChildPrograms {
       s.app.terminal.script_text(text);
       log->write(text);
     };
+    h.event = [&s = s_, log](const Value& e) { show_event(s.app, *log, e); };
     return h;
   }
 
@@ -135,7 +144,7 @@ engine::RunHooks session_hooks(Session& s) {
     s.log.write(text);
   };
   h.progress = [&s](const Value& p) { s.app.terminal.progress(p); };
-  h.event = [&s](const Value& e) { show_event(s.app, e); };
+  h.event = [&s](const Value& e) { show_event(s.app, s.log, e); };
   return h;
 }
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """`rille show`: the timeline of a run, while it goes on and after. usage: show_test.py RILLE"""
-import json, os, shutil, subprocess, sys, tempfile, time
+import json, os, re, shutil, subprocess, sys, tempfile, time
 
 from tap import check, finish
 from terminal import on_terminal
@@ -64,6 +64,54 @@ process.wait(timeout=60)
 rows = json.loads(run("show", "last", "--json"))["timeline"]
 check("nothing is under way at its end",
       not any(r.get("under_way") for r in rows) and rows[-1]["state"] == "done", rows)
+
+said = run("show", "last")
+check("why something was tried again", "TRIED AGAIN" in said and
+      "main/parts[2]#1/part#1, attempt 2  invalid: a.lua:6: again" in said, said)
+log = run("logs", "last")
+check("the log has it, too", "[rille: step main/parts[2]#1/part#1 failed, attempt 2 in" in log and "again" in log, log)
+
+open(root + "/long.lua", "w").write("""local rille = require "rille"
+local list = {}
+for i = 1, 1000000 do list[i] = i end
+for i = 1, 100000 do print("line " .. i) end
+return { losses = list, text = ("\\195\\164"):rep(5000), deep = { { { { 1 } } } }, x = 1, y = 2 }
+""")
+run("run", "long.lua")
+said = run("show", "last")
+shown = ('{"deep":[[[1 in all]]],"losses":[1,2,3,4,.. 1000000 in all],"text":"' + "\u00e4" * 50 +
+         '..","x":1,.. 5 in all}')
+check("a long result is shortened", shown in said and "6.9 MB in all: rille show 2" in said and len(said) < 2000, said)
+check("JSON has all of it", len(json.loads(run("show", "last", "--json"))["result"]["losses"]) == 1000000)
+for n in (1, 3, 20000):
+    check(f"the last {n} lines of the log",
+          run("logs", "last", "-n", str(n)) == "".join(f"line {i}\n" for i in range(100001 - n, 100001)))
+check("more lines than there are", run("logs", "last", "-n", "200000").startswith("line 1\n"))
+check("the last events", len(json.loads(run("logs", "last", "-n", "1", "--json"))) <= 1)
+open(root + "/fails.lua", "w").write("""local rille = require "rille"
+local function inner() error("on purpose") end
+local function outer() inner() end
+outer()
+""")
+run("run", "fails.lua")
+said = run("show", "last")
+check("a failed run shows its traceback", "error    invalid: fails.lua:2: on purpose" in said and
+      "fails.lua:2: in function 'inner'" in said and "fails.lua:4: in the main chunk" in said, said)
+
+open(root + "/dies.lua", "w").write("""local rille = require "rille"
+print("before")
+rille.step("dies", { retry = 3 }, function()
+  local f = io.open("died")
+  if not f then io.open("died", "w"):close() os.execute("kill -9 $PPID") os.execute("sleep 5") end
+  f:close()
+end)
+print("after")
+""")
+run("run", "dies.lua")
+run("resume", "last")
+log = run("logs", "last").splitlines()
+check("the log says where it was resumed", [re.sub(r"20\S+Z", "T", l) for l in log] ==
+      ["before", "[rille: resumed at T]", "after"], log)
 
 shutil.rmtree(root)
 finish()
