@@ -35,6 +35,7 @@ void open_missing_streams() {
 
 Exit run_main(App& app, std::vector<std::string> words) {
   app.home = default_home();
+  if (!app.home.empty() && app.home.front() != '/') app.home = App::folder() + "/" + app.home;  // a run may change it
   app.self_exe = self_path();
   const char* trace = std::getenv("RILLE_TRACE");
   app.trace = trace && std::string_view(trace) == "1";

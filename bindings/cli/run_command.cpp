@@ -17,6 +17,7 @@
 #include "runtime/core/base/did_you_mean.hpp"
 #include "runtime/core/base/time.hpp"
 #include "runtime/workflow/engine/remove.hpp"
+#include "runtime/workflow/engine/working_folder.hpp"
 
 namespace rille::cli {
 
@@ -61,6 +62,7 @@ Error no_script(const std::string& word) {
   for (const CommandRow* row : commands_of("")) names.emplace_back(row->name);
   std::string near = word.find('/') == std::string::npos ? did_you_mean(word, names) : "";
   if (word == "version") near = "--version";
+  if (word == "ssh") near = "attach";
   return make_error(
       ErrorKind::invalid, fmt::format("there is no script '{}'", word),
       near.empty() ? "rille --help lists the commands" : fmt::format("did you mean the command `rille {}`?", near));
@@ -211,11 +213,29 @@ Result<FunctionRef> load_main(Session& s, const RunArguments& arguments, const C
   return main;
 }
 
-std::string title_of(const Session& s, const RunArguments& arguments) {
+// Relative paths of a script mean the folder in which the run began, also when it is resumed elsewhere. `moved` is that
+// folder if it is not the present one. A run that is cancelled goes on without the folder: it only cleans up.
+Result<> enter_folder(Session& s, bool cancels, std::string& moved) {
+  const std::string here = App::folder();
+  RILLE_TRY(const std::string began,
+            s.run->pinned(std::string(engine::working_folder), [&]() -> Result<std::string> { return here; }));
+  if (began == here) return {};
+  std::error_code failed;
+  std::filesystem::current_path(began, failed);
+  if (!failed) moved = began;
+  if (!failed || cancels) return {};
+  return make_error(
+      ErrorKind::state,
+      fmt::format("run {} began in the folder '{}', which cannot be entered: {}", s.run->id(), began, failed.message()),
+      "make that folder again: relative paths of the script begin there; or cancel the run with `rille cancel`");
+}
+
+std::string title_of(const Session& s, const RunArguments& arguments, const std::string& moved) {
   if (s.app.json || (arguments.code && arguments.resume.empty())) return "";
   if (arguments.resume.empty()) return fmt::format("run {}", s.run->id());
-  if (arguments.fork_from.empty()) return fmt::format("resuming run {}", s.run->id());
-  return fmt::format("run {}, forked", s.run->id());
+  const std::string where = moved.empty() ? "" : ", in " + moved;
+  if (arguments.fork_from.empty()) return fmt::format("resuming run {}{}", s.run->id(), where);
+  return fmt::format("run {}, forked{}", s.run->id(), where);
 }
 
 // Drives an opened run to its end and returns the exit code.
@@ -225,6 +245,12 @@ Exit execute(Session& s, const RunArguments& arguments, const Checked& checked) 
   const bool one_liner = arguments.code.has_value(), resumed = !arguments.resume.empty();
   if (resumed) s.log.write(fmt::format("[rille: resumed at {}]\n", format_utc(app.loop->clock().wall_us())));
   std::string directory = one_liner ? app.folder() : std::filesystem::path(checked.script).parent_path().string();
+  std::string moved;
+  if (!one_liner)
+    if (Result<> r = enter_folder(s, arguments.cancel, moved); !r) {
+      (void)app.engine->suspend(*s.run);
+      return fail(app, r.error());
+    }
   std::vector<lua_CFunction> words;
   if (one_liner) words.push_back(lua::open_as_global);
   Result<host::Grants> grants = host::settle_grants(*s.run, checked.grants);
@@ -235,7 +261,7 @@ Exit execute(Session& s, const RunArguments& arguments, const Checked& checked) 
   if (resumed && !one_liner && checked.edited.empty()) warn_if_edited(s, checked.script);
   Result<FunctionRef> main = load_main(s, arguments, checked);
   if (!main) return fail(app, main.error());
-  const std::string title = title_of(s, arguments);
+  const std::string title = title_of(s, arguments, moved);
   if (arguments.cancel) {
     app.loop->post([&s] { s.run->cancel(make_error(ErrorKind::cancelled, "cancelled by `rille cancel`")); });
     return drive(s, *main, title, [&s] { return finish_cancelled(s); });

@@ -239,6 +239,34 @@ check("an error of the script itself is distinguished", code == 1 and "in the sc
 code, out = run("resume", json.loads(run("ps", "--json")[1])[0]["id"])
 check("and --retry-failed is not advised", code == 1 and "has ended: failed" in out and "--retry" not in out, out)
 
+# --- the folder
+for name in ("began", "elsewhere"):
+    os.makedirs(f"{root}/{name}")
+path = script("folder", """local box = rille.rent("box", { gpu = "cpu" })
+box:exec("make", { argv = { "sh", "-c", "echo made > r.txt" } })
+die()
+box:get("r.txt", "out/")
+rille.step("write", function() rille.write("w.txt", "x") end)
+return "ended" """)
+
+
+def run_in(folder, *words):
+    r = subprocess.run([rille, *words], env=dict(env, RILLE_HOME="../home"), capture_output=True, text=True,
+                       timeout=120, cwd=f"{root}/{folder}")
+    return r.returncode, r.stdout + r.stderr
+
+
+run_in("began", "run", path)
+os.rename(root + "/began", root + "/gone")
+code, out = run_in("elsewhere", "resume", "last")
+check("a run whose folder is gone says so", code == 1 and f"began in the folder '{root}/began'" in out and
+      "make that folder again" in out, out)
+os.rename(root + "/gone", root + "/began")
+code, out = run_in("elsewhere", "resume", "last")
+check("a run goes on in the folder in which it began", code == 0 and f", in {root}/began" in out and
+      os.listdir(root + "/elsewhere") == [] and os.path.exists(root + "/began/out/r.txt") and
+      os.path.exists(root + "/began/w.txt"), out)
+
 # --- alive
 p = subprocess.Popen([rille, "run", script("long", 'do_ "a"; print("waiting"); rille.signal("go"); return do_ '
       '"end"')], env=env,

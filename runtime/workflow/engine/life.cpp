@@ -11,6 +11,7 @@
 #include "runtime/workflow/engine/engine.hpp"
 #include "runtime/workflow/engine/measuring.hpp"
 #include "runtime/workflow/engine/run_impl.hpp"
+#include "runtime/workflow/engine/working_folder.hpp"
 #include "runtime/workflow/lease/reaper.hpp"
 
 namespace rille::engine {
@@ -96,8 +97,9 @@ Result<std::string> RunImpl::pinned(const std::string& module, const std::functi
       auto row = std::make_shared<std::pair<std::string, std::string>>(module, source);
       journal_->enqueue([run = config_.id, row](store::Db& db) { return pin(db, run, row->first, row->second); },
                         fence());
-      // The limits of the run must be on the disk at once, because they also apply after a resume.
-      if (module.starts_with(':')) RILLE_CHECK(journal_->flush());
+      // The limits of the run must be on the disk at once, because they also apply after a resume. The folder is
+      // written with the run's first entry: before that, nothing depends on it.
+      if (module.starts_with(':') && module != working_folder) RILLE_CHECK(journal_->flush());
     }
   }
   pinned_.emplace(module, source);
