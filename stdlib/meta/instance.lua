@@ -99,23 +99,36 @@ function Instance:call(name, options, fn) end
 ---@field sim? table for `rille simulate`: `duration`, `result`, `checkpoint_every`
 
 --- Runs a program on the instance and returns its exit code and output.
+---
+--- What it prints is shown and logged while it runs. The result has the last 60 KB of it, standard output and error as
+--- they came.
 ---@param name string the call's name, its identity on this instance
 ---@param options Instance.ExecOptions what to run
----@return table result with the fields `code` and `signal`
+---@return Instance.ExecResult result
 ---@mark durable
 ---@async
 ---@error state the program failed, unless `check = false`
+---@error io there is no such folder (`cwd`), or no such program
+---@error invalid `stdin` is too long
 ---@error timeout the program took longer than its limit
 ---@error integrity the bundle that would be installed there is damaged, or no trusted release key signed it
 ---@error config the container's image could not be started, or the instance has no docker and no podman
 ---@error denied without a grant of a secret's variable (env); on this machine without `process`
 ---@example
---- box:exec("version", { argv = { "python3", "--version" } })
+--- local version = box:exec("version", { argv = { "python3", "--version" } }).output
 function Instance:exec(name, options) end
+
+---@class Instance.ExecResult
+---@field code number the exit code
+---@field signal number the signal that ended it, 0 without one
+---@field output string what it printed, at most the last 60 KB
+---@field output_cut? boolean true if `output` lacks the beginning, which `rille logs` has
 
 ---@class Instance.ExecOptions
 ---@field argv table the program and its arguments, one word each
 ---@field env? table variables added to its environment
+---@field cwd? string the folder to run it in, relative to the instance's work folder
+---@field stdin? string its standard input, at most 1 MiB; without it an empty one
 ---@field secrets? string[] names of environment variables to pass on: their values are stored nowhere
 ---@field container? string the image of a container to run it in, with the instance's GPUs and its work folder
 ---@field timeout? string the longest that it may take

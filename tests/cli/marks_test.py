@@ -74,7 +74,7 @@ CALLS = {
     "Instance:stage": (BOX, 'box:stage("{root}/child.lua", "child.lua")'),
     "Instance:get": (BOX + 'box:stage("{root}/child.lua", "child.lua")', 'box:get("child.lua", "{root}/got.lua")'),
     "Instance:call": (BOX, 'box:call("x", function() return os.tmpname() end)'),
-    "Instance:exec": (BOX, 'box:exec("x", { argv = { "mktemp", "-u" } }).stdout'),
+    "Instance:exec": (BOX, 'box:exec("x", { argv = { "mktemp", "-u" } }).output'),
     "Instance:release": (BOX, "box:release()"),
     "Instance:replace": (BOX, "box:replace()"),
     "Instance:resize": (BOX, 'box:resize { gpu = "cpu" }'),

@@ -3,6 +3,7 @@
 
 #include "bindings/host/ship.hpp"
 #include "bindings/lua/workflow/volume.hpp"
+#include "runtime/core/base/units.hpp"
 #include "runtime/core/store/objects/object_store.hpp"
 #include "runtime/core/store/objects/url.hpp"
 #include "runtime/workflow/engine/stage_choices.hpp"
@@ -271,7 +272,38 @@ Result<int> call(lua_State* L) {
   return await(L, v.run.call(v.id, box.id, std::move(spec), v.source), push_decoded, Waits::engine);
 }
 
-// box:exec(name, {argv=, env=, container=, timeout=, check=}): runs a program on the machine
+constexpr std::size_t stdin_bytes_max = 1 << 20;
+
+// Reads cwd and stdin of box:exec into the payload.
+Result<> read_exec_ends(lua_State* L, int options, const std::string& what, Value& payload) {
+  if (const std::string folder = option_text(L, options, "cwd").value_or(""); !folder.empty())
+    payload.set("directory", folder);
+  const std::optional<std::string> input = option_text(L, options, "stdin");
+  if (!input) return {};
+  if (input->size() > stdin_bytes_max)
+    return make_error(
+        ErrorKind::invalid,
+        fmt::format("{}: stdin has {}, over the limit of {} (stdin_bytes_max)", what,
+                    format_size_bytes(static_cast<std::int64_t>(input->size())),
+                    format_size_bytes(static_cast<std::int64_t>(stdin_bytes_max))),
+        "bring it as a file with box:stage, and read it there: argv = { \"sh\", \"-c\", \"prog < file\" }");
+  payload.set("stdin", *input);
+  return {};
+}
+
+// The error of a program that ended with a code or by a signal.
+Error program_failed(const std::string& name, const Value& result) {
+  const std::int64_t code = result.integer("code"), signal = result.integer("signal");
+  Error e = make_error(ErrorKind::state,
+                       signal ? fmt::format("'{}' was ended by signal {}", name, signal)
+                              : fmt::format("'{}' failed with exit code {}", name, code),
+                       "see its output with `rille logs`; check = false returns the code instead");
+  e.code = fmt::format("exit {}", signal ? 128 + signal : code);
+  e.operation = name;
+  return e;
+}
+
+// box:exec(name, {argv=, env=, cwd=, stdin=, container=, timeout=, check=}): runs a program on the machine
 Result<int> exec(lua_State* L) {
   Verb v = begin_verb(L, "exec");
   Instance& box = instance_of(L, "box:exec");
@@ -283,8 +315,10 @@ Result<int> exec(lua_State* L) {
     raise_invalid(L, fmt::format("box:exec: expected a table with argv, got {}", describe(L, 3)),
                   "box:exec(\"list\", { argv = { \"ls\", \"-l\" } })");
   refuse_options(L, 3, "box:exec", {{"ports", "no provider here opens ports"}});
-  check_options(L, 3, "box:exec", {"argv", "env", "container", "secrets", "timeout", "check", "setup", "sim"});
-  RILLE_TRY(spec.sim, read_sim(L, 3, fmt::format("box:exec '{}'", spec.name)));
+  check_options(L, 3, "box:exec",
+                {"argv", "env", "cwd", "stdin", "container", "secrets", "timeout", "check", "setup", "sim"});
+  const std::string what = fmt::format("box:exec '{}'", spec.name);
+  RILLE_TRY(spec.sim, read_sim(L, 3, what));
   spec.timeout_ms = option_duration_ms(L, 3, "timeout").value_or(0);
   bool check = option_bool(L, 3, "check", true);
   spec.setup = option_bool(L, 3, "setup", false);
@@ -293,31 +327,23 @@ Result<int> exec(lua_State* L) {
   bool words = argv && !argv->empty();
   for (std::size_t i = 0; words && i < argv->size(); ++i) words = (*argv)[i].as_string() || (*argv)[i].as_number();
   if (!words)
-    return make_error(ErrorKind::invalid, fmt::format("box:exec '{}': argv must be a list of words", spec.name),
+    return make_error(ErrorKind::invalid, what + ": argv must be a list of words",
                       "argv = { \"python3\", \"train.py\" }");
   Value::Array text;
   for (const Value& word : *argv) text.push_back(word.as_string() ? word : Value(fmt::format("{}", *word.as_number())));
   spec.payload.set("argv", Value(std::move(text)));
   if (!options["env"].is_null()) spec.payload.set("env", options["env"]);
-  RILLE_TRY(Value secrets, check_secrets(L, 3, fmt::format("box:exec '{}'", spec.name)));
+  RILLE_CHECK(read_exec_ends(L, 3, what, spec.payload));
+  RILLE_TRY(Value secrets, check_secrets(L, 3, what));
   if (!secrets.is_null()) spec.payload.set("secrets", std::move(secrets));
-  const std::string image = check_image(L, 3, fmt::format("box:exec '{}'", spec.name));
+  const std::string image = check_image(L, 3, what);
   if (!image.empty()) spec.payload.set("container", image);
   spec.identity = spec.payload.to_json();
   std::string name = spec.name;
   return await(
       L, v.run.call(v.id, box.id, std::move(spec), v.source),
       [name, check](lua_State* l, Value result) {
-        std::int64_t code = result.integer("code"), signal = result.integer("signal");
-        if (check && (code || signal)) {
-          Error e = make_error(ErrorKind::state,
-                               signal ? fmt::format("'{}' was ended by signal {}", name, signal)
-                                      : fmt::format("'{}' failed with exit code {}", name, code),
-                               "see its output with `rille logs`; check = false returns the code instead");
-          e.code = fmt::format("exit {}", signal ? 128 + signal : code);
-          e.operation = name;
-          raise(l, std::move(e));
-        }
+        if (check && (result.integer("code") || result.integer("signal"))) raise(l, program_failed(name, result));
         return push_decoded(l, std::move(result));
       },
       Waits::engine);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <signal.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -90,7 +91,12 @@ Result<WorkerStart> Call::plan(const Value& secrets) {
       }
     if (std::string sub = record_.spec.text("directory"); !sub.empty()) {
       RILLE_TRY(out.directory, inside(out.directory, sub));
+      struct stat st {};
+      if (stat(out.directory.c_str(), &st) != 0 || !S_ISDIR(st.st_mode))
+        return make_error(ErrorKind::io, fmt::format("exec: there is no folder '{}' on the instance", sub),
+                          "bring it with box:stage; its name is relative to the instance's work folder");
     }
+    if (const std::string* text = record_.spec["stdin"].as_string()) { RILLE_TRY(out.input, files_.save_input(*text)); }
   } else {
     out.argv = site_.options.worker_argv;
     for (const std::string& word : {std::string("--dir"), home, std::string("--call"), record_.key})
@@ -125,6 +131,7 @@ Result<> Call::contain(WorkerStart& start) {
   inside.directory = start.directory;
   for (const auto& [name, value] : start.env) inside.variables.push_back(name);
   const auto& mine = site_.gpus.visible();
+  inside.input = !start.input.empty();
   inside.gpus = container_gpus(mine ? mine->c_str() : std::getenv("CUDA_VISIBLE_DEVICES"));
   inside.argv = std::move(start.argv);
   if (!is_exec()) {  // mounts Rille and the call's folder
@@ -153,6 +160,7 @@ Result<> Call::start(CallRecord record, const Value& secrets) {
   outcome_.reset();
   unsaved_outcome_.reset();
   container_.reset();
+  tail_ = OutputTail();
   oom_kills_ = oom_kills();
   auto planned = plan(secrets);
   auto started = planned ? start_worker(*planned) : Result<StartedWorker>(planned.error());
@@ -191,6 +199,7 @@ Task<void> Call::read_output(std::shared_ptr<Call> self, std::shared_ptr<Stream>
       if (self->stop_output_.cancelled() && rest == 64) continue;  // the cancel ended the wait: read what is left
       break;
     }
+    if (self->is_exec()) self->tail_.add(std::string_view(block.data(), *n));
     // If the disk is full, the log ends here, but the call continues.
     self->files_.append_log(std::string_view(block.data(), *n), self->site_.options.log_bytes_max).ok();
     self->bump();
@@ -342,7 +351,8 @@ Value Call::outcome_of(const ExitStatus& exit) {
                    "check the image's name and architecture; its last lines:" + files_.last_lines()));
   if (is_exec()) {
     Value value;
-    value.set("code", exit.code).set("signal", exit.signal);
+    value.set("code", exit.code).set("signal", exit.signal).set("output", tail_.text());
+    if (tail_.cut()) value.set("output_cut", true);
     return outcome_to_value(value);
   }
   bool oom = exit.signal == SIGKILL && oom_kills() > oom_kills_;

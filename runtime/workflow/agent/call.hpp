@@ -14,6 +14,7 @@
 #include "runtime/workflow/agent/container.hpp"
 #include "runtime/workflow/agent/daemon.hpp"
 #include "runtime/workflow/agent/gpu_hold.hpp"
+#include "runtime/workflow/agent/output_tail.hpp"
 #include "runtime/workflow/agent/worker_process.hpp"
 
 namespace rille::agent {
@@ -88,6 +89,7 @@ class Call : public std::enable_shared_from_this<Call> {
   pid_t pid_ = 0;
   std::shared_ptr<Stream> output_;
   std::shared_ptr<Connection> line_;
+  OutputTail tail_;  // of a program
   CancelSource stop_output_;
   std::optional<Future<Result<>>> output_done_, line_done_;
   std::unique_ptr<Timer> deadline_;  // kills a worker that was cancelled, or that stays after its result

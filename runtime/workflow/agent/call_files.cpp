@@ -57,6 +57,11 @@ Result<> CallFiles::save_events(const Value& progress, const Value& checkpoint, 
   return store::write_file_atomic(path("events.json"), v.to_json(), 0600);
 }
 
+Result<std::string> CallFiles::save_input(std::string_view text) const {
+  RILLE_CHECK(store::write_file_atomic(path("stdin"), text, 0600));
+  return path("stdin");
+}
+
 bool CallFiles::has_result() const { return access(path("result.json").c_str(), F_OK) == 0; }
 Result<Value> CallFiles::result() const { return read_json(path("result.json")); }
 

@@ -1,5 +1,5 @@
-// A call's files: D/calls/<id>/{spec.json, log, events.json, result.json}. spec.json is written before the worker
-// starts, result.json before the result is announced, each atomically. Blocking; one owner per call.
+// A call's files: D/calls/<id>/{spec.json, stdin, log, events.json, result.json}. spec.json is written before the
+// worker starts, result.json before the result is announced, each atomically. Blocking; one owner per call.
 #pragma once
 
 #include <optional>
@@ -30,6 +30,7 @@ class CallFiles {
   // null: there are no events.
   Value events() const;
   Result<> save_events(const Value& progress, const Value& checkpoint, int grown_attempt) const;
+  Result<std::string> save_input(std::string_view text) const;  // the program's standard input; returns its path
   bool has_result() const;
   Result<Value> result() const;  // {value} or {error}
   Result<> save_result(const Value& outcome) const;

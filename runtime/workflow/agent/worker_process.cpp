@@ -21,10 +21,12 @@ Result<StartedWorker> start_worker(const WorkerStart& start) {
   if (start.line && socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, line) < 0)
     return errno_error("open", "socket pair", errno);
   store::Fd line_ours(line[0]), line_theirs(line[1]);
-  store::Fd null(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  const char* const input = start.input.empty() ? "/dev/null" : start.input.c_str();
+  store::Fd in(open(input, O_RDONLY | O_CLOEXEC));
+  if (!in.valid()) return errno_error("open", input, errno);
   Spawn program{start.argv, start.env, {}, start.directory, {}, true, true};
   const bool standard = start.line && start.standard;
-  program.files = {{standard ? line_theirs.get() : null.get(), 0},
+  program.files = {{standard ? line_theirs.get() : in.get(), 0},
                    {standard ? line_theirs.get() : output_out.get(), 1},
                    {output_out.get(), 2}};
   if (start.line && !standard) program.files.emplace_back(line_theirs.get(), 3);

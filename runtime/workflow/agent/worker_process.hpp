@@ -23,6 +23,7 @@ struct WorkerStart {
   std::vector<std::string> argv;                         // argv[0] is looked up in PATH
   std::vector<std::pair<std::string, std::string>> env;  // added to this process's environment
   std::string directory;
+  std::string input;  // path of the file that is standard input; "": an empty one
   bool line = false;
   bool standard = false;  // the line is standard input and output, because a container has no descriptor 3
 };

@@ -341,7 +341,7 @@ Result<SimAgents::Call> SimAgents::plan(const agent::StartRequest& request) cons
   bool declared = sim.as_object() && sim.as_object()->contains("result");
   if (declared) call.result = sim["result"];
   else if (before) call.result = before->result;
-  else if (kind == "exec") call.result = Value().set("code", 0).set("signal", 0);
+  else if (kind == "exec") call.result = Value().set("code", 0).set("signal", 0).set("output", "");
   return call;
 }
 

@@ -1,6 +1,7 @@
 #include <sys/wait.h>
 
 #include "runtime/workflow/agent/call_files.hpp"
+#include "runtime/workflow/agent/output_tail.hpp"
 #include "runtime/workflow/agent/worker_channel.hpp"
 #include "tests/unit/agent/fixture.hpp"
 
@@ -271,6 +272,48 @@ TEST_CASE_METHOD(AgentFixture, "exec runs programs with their output, code, sign
   CHECK(environment.text("RILLE_INSTANCE") == directory);
   CHECK(environment.text("directory") == directory + "/work");
   CHECK(environment.text("GOMP_SPINCOUNT") == "2000");
+}
+
+TEST_CASE_METHOD(AgentFixture, "a program has a folder, an input, and its output in its result") {
+  auto client = connect();
+  auto run = [&](const std::string& key, const std::string& spec) {
+    REQUIRE(wait(client->start(request(key, spec))).ok());
+    return *wait(client->attach(key, 0, {}))->result;
+  };
+  auto made = run("make", R"({"kind":"exec","argv":["mkdir","-p","a/b"]})");
+  CHECK(made->text("output").empty());
+  auto said = run("say", R"({"kind":"exec","argv":["sh","-c","basename $PWD; cat; echo e >&2"],"directory":"a/b",)"
+                         R"("stdin":"one\ntwo\n"})");
+  CHECK(said->text("output") == "b\none\ntwo\ne\n");
+  CHECK((*said)["output_cut"].is_null());
+  CHECK(run("empty", R"({"kind":"exec","argv":["cat"]})")->text("output").empty());
+  auto none = run("none", R"({"kind":"exec","argv":["true"],"directory":"a/c"})");
+  REQUIRE_FALSE(none.ok());
+  CHECK(none.error().message == "exec: there is no folder 'a/c' on the instance");
+  CHECK_FALSE(run("out", R"({"kind":"exec","argv":["true"],"directory":".."})").ok());
+  auto many = run("many", R"({"kind":"exec","argv":["seq","100000"]})");
+  const std::string tail = many->text("output");
+  CHECK(many->boolean("output_cut"));
+  CHECK(tail.size() <= output_bytes_max);
+  CHECK(tail.size() > output_bytes_max - 10);
+  CHECK(tail.ends_with("\n99999\n100000\n"));
+  CHECK(tail.find_first_not_of("0123456789\n") == std::string::npos);
+  CHECK(tail.substr(0, tail.find('\n')).size() == 5);  // a whole line
+}
+
+TEST_CASE("the end of a long output") {
+  OutputTail tail;
+  tail.add(std::string(output_bytes_max, 'a'));
+  CHECK_FALSE(tail.cut());
+  CHECK(tail.text().size() == output_bytes_max);
+  tail.add("\n");
+  CHECK(tail.cut());
+  CHECK(tail.text() == std::string(output_bytes_max - 1, 'a') + "\n");
+  for (int i = 0; i < 100'000; ++i) tail.add("\xc3\xa4");
+  CHECK(tail.text().size() == output_bytes_max);
+  tail.add("b");
+  CHECK(tail.text().size() == output_bytes_max - 1);  // not half a character
+  CHECK(tail.text().substr(0, 2) == "\xc3\xa4");
 }
 
 TEST_CASE_METHOD(AgentFixture, "limits name themselves: result and log") {
