@@ -72,13 +72,14 @@ function Instance:get(from, to, options) end
 ---
 --- The function is sent with the data that it captures; `rille` and helper functions are available too. Captured values
 --- that cannot be sent are refused before anything runs. A resumed run joins a call that is still running.
+--- A result has at most 64 MB: larger ones are written to a file by the function, and fetched with `box:get`.
 ---@param name string the call's name, its identity on this instance
 ---@param options? Instance.CallOptions its arguments and limits
 ---@param fn fun(args: any): any the function, or the name of a module of the script
 ---@return any value the function's result
 ---@mark durable
 ---@async
----@error invalid the function captures something that cannot be sent
+---@error invalid the function captures something that cannot be sent, or its result is too large
 ---@error timeout the call took longer than its limit
 ---@error integrity the bundle that would be installed there is damaged, or no trusted release key signed it
 ---@error network the instance cannot be reached

@@ -37,6 +37,16 @@ for name in ("waits", "swallows"):
     check(f"a call that {name} is ended",
           f"call\tfalse\ttimeout\tcall '{name}' took longer than its timeout of 100ms\tnil" in out, out)
 
+# A call's result may have what a step's may.
+code, out = run("large", """
+local function list(n) local t = {} for i = 1, n do t[i] = ("x"):rep(1000) end return t end
+print("20 MB", #box:call("large", { args = 20000 }, list))
+print(pcall(box.call, box, "larger", { args = 70000 }, list))
+""")
+check("a result of 20 MB", code == 0 and "20 MB\t20000" in out, out)
+check("one that is too large says what to do", "over the limit of 67.1 MB (result_bytes_max)" in out and
+      "write the result to a file and fetch the file with box:get" in out, out)
+
 code, out = run("uncaught", 'box:exec("slow", { argv = { "sleep", "1000" }, timeout = "100ms" })')
 check("uncaught, the command's exit code is a timeout's", code == 124 and "'slow' took longer" in out, (code, out))
 

@@ -16,7 +16,7 @@ namespace rille::agent {
 
 namespace {
 Result<Value> read_json(const std::string& path) {
-  RILLE_TRY(std::string text, store::read_file(path, 2 * static_cast<std::int64_t>(frame_bytes_max)));
+  RILLE_TRY(std::string text, store::read_file(path, 2 * static_cast<std::int64_t>(result_frame_bytes_max)));
   auto value = Value::from_json(text);
   if (!value)
     return make_error(ErrorKind::integrity, "'" + path + "' on the machine is damaged: " + value.error().message,

@@ -26,7 +26,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   Async<> send(Frame frame);
   // Queues a frame without waiting, for frames that are small and rare or whose number the sender limits. Fails with
-  // `invalid` if the frame is larger than frame_bytes_max.
+  // `invalid` if the frame is larger than its type may be.
   Result<> post(Frame frame);
   // Returns the next frame that is not a ping. Fails with `network` (retryable) if the peer ended or went silent, with
   // `integrity` for a malformed frame, or with the error that the peer sent. A failure closes the connection.

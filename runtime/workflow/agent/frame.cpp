@@ -21,12 +21,12 @@ std::size_t get_u32(const char* p) {
 Result<std::string> encode_frame(const Frame& frame) {
   std::string header = frame.header.to_json();
   std::size_t length = 5 + header.size() + frame.body.size();
-  if (length > frame_bytes_max)
-    return make_error(
-        ErrorKind::invalid,
-        fmt::format("a message of {} is over the limit of {} (frame_bytes_max)",
-                    format_size_bytes(static_cast<std::int64_t>(length)), format_size_bytes(frame_bytes_max)),
-        "send large data as a file");
+  if (const std::size_t most = bytes_max_of(frame.type); length > most)
+    return make_error(ErrorKind::invalid,
+                      fmt::format("a message of {} is over the limit of {} (frame_bytes_max)",
+                                  format_size_bytes(static_cast<std::int64_t>(length)),
+                                  format_size_bytes(static_cast<std::int64_t>(most))),
+                      "send large data as a file");
   std::string out;
   out.reserve(4 + length);
   put_u32(out, length);
@@ -54,11 +54,11 @@ Result<std::optional<Frame>> FrameParser::next() {
   if (have >= 4) {
     // Check length and type at once, so that data of another protocol is refused without waiting for more bytes.
     std::size_t length = get_u32(p);
-    if (length < 5 || length > frame_bytes_max)
-      return fail(
-          fmt::format("a frame of {} bytes (at least 5, at most {}, frame_bytes_max)", length, frame_bytes_max));
     if (have >= 5 && (p[4] < 1 || p[4] > static_cast<char>(FrameType::error)))
       return fail(fmt::format("a frame of unknown type {}", static_cast<unsigned char>(p[4])));
+    const std::size_t most = have >= 5 ? bytes_max_of(static_cast<FrameType>(p[4])) : result_frame_bytes_max;
+    if (length < 5 || length > most)
+      return fail(fmt::format("a frame of {} bytes (at least 5, at most {}, frame_bytes_max)", length, most));
     if (have >= 4 + length) {
       std::size_t header_length = get_u32(p + 5);
       if (header_length > length - 5)

@@ -14,9 +14,11 @@
 namespace rille::agent {
 
 inline constexpr int protocol_version = 1;
-inline constexpr std::size_t frame_bytes_max = 16u << 20;
-// The largest result, and the largest progress or checkpoint, so that a frame stays below frame_bytes_max.
-inline constexpr std::size_t result_bytes_max = frame_bytes_max - (2u << 20);
+// The largest result of a call: as much as the journal keeps of any value (store::blob_bytes_max).
+inline constexpr std::size_t result_bytes_max = 64u << 20;
+inline constexpr std::size_t frame_bytes_max = 16u << 20;                             // but for results:
+inline constexpr std::size_t result_frame_bytes_max = result_bytes_max + (2u << 20);  // a response or an event
+// The largest progress or checkpoint.
 inline constexpr std::size_t event_bytes_max = 256u << 10;
 inline constexpr std::size_t chunk_bytes = 1u << 20;  // most bytes of a file in one frame
 
@@ -39,7 +41,12 @@ struct Frame {
   std::string body;
 };
 
-// Returns the frame's bytes. Fails with `invalid` if they are more than frame_bytes_max.
+// The most bytes of a frame of that type, without its length.
+constexpr std::size_t bytes_max_of(FrameType type) {
+  return type == FrameType::response || type == FrameType::event ? result_frame_bytes_max : frame_bytes_max;
+}
+
+// Returns the frame's bytes. Fails with `invalid` if they are more than its type may have.
 Result<std::string> encode_frame(const Frame& frame);
 
 class FrameParser {

@@ -59,6 +59,13 @@ TEST_CASE("bad frames are refused with the reason, and stay refused") {
   auto big = encode_frame(sample(FrameType::request, std::string(frame_bytes_max, 'x')));
   REQUIRE_FALSE(big.ok());
   CHECK(big.error().message.find("frame_bytes_max") != std::string::npos);
+  CHECK(encode_frame(sample(FrameType::event, std::string(frame_bytes_max, 'x'))).ok());
+  CHECK_FALSE(encode_frame(sample(FrameType::event, std::string(result_frame_bytes_max, 'x'))).ok());
+  // What only a result may be is refused of others at once, before it has come.
+  CHECK(refusal(std::string("\0\0\0\x02\x02", 5)).find("frame_bytes_max") != std::string::npos);
+  FrameParser parser;
+  parser.feed(std::string("\0\0\0\x02\x03", 5));
+  CHECK(parser.next().ok());
 }
 
 TEST_CASE("mutated frames never do more than fail") {

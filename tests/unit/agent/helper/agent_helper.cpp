@@ -86,7 +86,7 @@ Async<int> work(Loop& loop, WorkerChannel& channel) {
       RILLE_CO_CHECK(co_await sleep_for(loop, 2, channel.cancelled()));
     result = Value().set("deadline", told().deadline_wall_us).set("leave", told().leave);
   } else if (what == "huge") {
-    result = Value(std::string(20 << 20, 'x'));
+    result = Value(std::string(70 << 20, 'x'));
   } else if (what == "checkpoint") {
     result = channel.last_checkpoint();
   } else if (what == "environment") {
