@@ -25,7 +25,7 @@ std::vector<Completed> completed_commands() {
   for (DeclaredCommand& declared : declared_commands()) {
     Completed c{declared.row->name, declared.row->text, std::move(declared.options)};
     for (const std::string& name : declared.positionals) {
-      c.leases = c.leases || name == "LEASE|RUN";
+      c.leases = c.leases || name == "LEASE|RUN" || name == "BOX";
       c.runs = c.runs || c.leases || name == "RUN";
     }
     out.push_back(std::move(c));

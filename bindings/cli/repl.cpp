@@ -105,8 +105,10 @@ bool goes_on(const std::string& text) {
 
 bool asks_to_leave(const std::string& source) { return source == ":quit" || source == "exit" || source == "quit"; }
 
-void converse(Repl& r, Editor& editor) {
+// `first`: an entry to run before the user's; "": none.
+void converse(Repl& r, Editor& editor, const std::string& first) {
   r.app.loop->run_until([&] { return r.idle || r.result.has_value(); });
+  if (!first.empty() && !r.result) submit(r, first);
   while (!r.result) {
     const std::string prompt = fmt::format("{} rille> ", r.number);
     std::string text;
@@ -130,7 +132,7 @@ void converse(Repl& r, Editor& editor) {
 }
 
 // Reads and runs entries until the session ends; returns the exit code.
-Exit talk(Repl& r, FunctionRef main, bool resumed) {
+Exit talk(Repl& r, FunctionRef main, bool resumed, const std::string& first) {
   App& app = r.app;
   Editor editor(*app.loop, app.home + "/history", app.terminal.color(),
                 {goes_on, [&r](const std::string& before) { return complete_entry(r, before); },
@@ -155,7 +157,7 @@ Exit talk(Repl& r, FunctionRef main, bool resumed) {
     Value none;
     session.result.emplace(co_await session.run->execute(*session.host, f, none));
   }(r, main));
-  converse(r, editor);
+  converse(r, editor, first);
   app.loop->run_until([&] { return r.result.has_value(); });
   app.terminal.set_prompt(nullptr, nullptr);
   r.editor = nullptr;
@@ -172,13 +174,13 @@ const Registered<ReplCommand> repl_row({Group::run, "repl", "the prompt (also: r
 
 }  // namespace
 
-Exit open_prompt(App& app, const std::string& resume) {
+Exit open_prompt(App& app, const std::string& resume, const std::string& first) {
   if (!isatty(0)) {  // standard input is a pipe or file: all of it is one script
     std::string code;
     char block[65536];
     for (ssize_t n; (n = ::read(0, block, sizeof block)) > 0;) code.append(block, static_cast<std::size_t>(n));
     RunArguments arguments;
-    arguments.code = code;
+    arguments.code = first.empty() ? code : first + "\n" + code;
     arguments.resume = resume;  // the script continues the session `resume` and ends it
     return run_to_end(app, arguments);
   }
@@ -198,7 +200,7 @@ Exit open_prompt(App& app, const std::string& resume) {
   Result<FunctionRef> main = r.host->load("=repl", "return require('rille.repl').main(__rille_prompt)");
   if (!main) return fail(app, main.error());
 
-  const Exit code = talk(r, *main, !resume.empty());
+  const Exit code = talk(r, *main, !resume.empty(), first);
   if (r.interrupted) leave_unfinished(app, code);
   return code;
 }

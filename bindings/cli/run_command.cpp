@@ -177,9 +177,9 @@ Result<Checked> check(const RunArguments& arguments) {
 
 Result<> start(Session& s, const RunArguments& arguments, const Checked& checked) {
   engine::RunSpec spec;
-  spec.script = arguments.code ? "-e" : checked.script;
+  spec.script = arguments.code ? arguments.called : checked.script;
   spec.mode = arguments.code ? engine::Mode::session : engine::Mode::durable;
-  spec.args = checked.input;
+  spec.args = arguments.code ? arguments.input : checked.input;
   spec.tag = arguments.tag;
   spec.deadline_ms = checked.deadline_ms;
   RILLE_TRY(s.run, run_blocking(*s.app.loop, s.app.engine->start(std::move(spec), session_hooks(s))));
@@ -266,7 +266,11 @@ Exit execute(Session& s, const RunArguments& arguments, const Checked& checked) 
     app.loop->post([&s] { s.run->cancel(make_error(ErrorKind::cancelled, "cancelled by `rille cancel`")); });
     return drive(s, *main, title, [&s] { return finish_cancelled(s); });
   }
-  if (resumed || one_liner) return drive(s, *main, title, [&s] { return finish(s); });
+  if (resumed || one_liner)
+    return drive(s, *main, title, [&s, &arguments] {
+      const Exit code = finish(s);
+      return code == Exit::ok && arguments.code_of ? arguments.code_of(**s.result) : code;
+    });
   return drive(s, *main, title, [&s, &arguments] {
     if (is_refused(s)) return refuse(s);
     const Exit code = finish(s);

@@ -1,6 +1,7 @@
 // Operations on runs that several commands share: find, start, resume and release.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -21,6 +22,10 @@ Result<> send_signal(const App& app, const engine::RunRow& run, int signal);
 struct RunArguments {
   std::string file;                 // the script's path; "" for -e
   std::optional<std::string> code;  // the argument of -e
+  std::string called = "-e";        // the script's name in `rille ps`, if `code` is set
+  Value input;                      // the run's arguments, if `code` is set
+  // The exit code for the result of `code`; null: 0.
+  std::function<Exit(const Value&)> code_of = nullptr;
   std::vector<std::string> script_arguments;
   std::string tag;  // the tag whose budget pays for the run
   // words of --grant; empty: the file beside the script applies, or without one everything is granted
@@ -50,8 +55,9 @@ Result<std::string> go_back(App& app, const RunArguments& arguments);
 // died. Defined in release_commands.cpp.
 Exit abandon_run(App& app, const std::string& run);
 
-// Runs the REPL. `resume`: id of the session to continue; "": a new session. Defined in repl.cpp.
-Exit open_prompt(App& app, const std::string& resume);
+// Runs the REPL. `resume`: id of the session to continue; "": a new session. `first`: an entry that is run before the
+// user's. Defined in repl.cpp.
+Exit open_prompt(App& app, const std::string& resume, const std::string& first = {});
 
 // The table of `rille cost`: what each machine cost. Defined in cost_commands.cpp.
 std::string cost_table(const std::vector<lease::Lease>& leases, std::int64_t now_us);

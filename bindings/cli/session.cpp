@@ -41,8 +41,10 @@ std::string note_of(const Value& e) {
   if (const bool volume = !e["volume"].is_null(); volume && (what == "live" || what == "released"))
     return what == "live" ? fmt::format("made the volume {} at {}", e.text("name"), event_price(e))
                           : fmt::format("deleted the volume {}", e.text("name"));
-  if (what == "live")
-    return fmt::format("rented {} from {} at {}", e.text("name"), e.text("provider"), event_price(e));
+  if (what == "live") return fmt::format("rented {} from {} at {}", e.text("name"), e.text("provider"), event_price(e));
+  if (what == "adopted")
+    return fmt::format("uses {} ({}) of run {}, at {}", e.text("name"), e.text("provider"), e.text("run"),
+                       event_price(e));
   if (what == "refused")
     return fmt::format("{}: {} does not give {}: {}", e.text("name"), e.text("provider"), e.text("offer"),
                        e.text("message"));

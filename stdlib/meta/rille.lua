@@ -78,7 +78,9 @@ function rille.args(defaults) end
 ---@error capacity nothing suitable is available at present
 ---@error budget the run's budget does not cover it
 ---@error invalid an unknown option or a bad value
----@error denied without a grant of the provider; this machine also needs `process`
+---@error state the name is in use: here (`name_taken`), or by a detached lease (`name_detached`); with `adopt`, several
+---leases have the name, or the machine does not fit the options (`adopt_differs`)
+---@error denied without a grant of the provider; this machine also needs `process`; `adopt` needs all grants
 ---@example
 --- local box = rille.rent("trainer", { gpu = "A100", spot = true, max_price = 2.50, ttl = "6h" })
 function rille.rent(name, options) end
@@ -120,6 +122,9 @@ function rille.rent(name, options) end
 ---the network rules; `rille.cluster` sets it for its members
 ---@field volumes? table volumes by folder, as in { data = vol }: each is at that path in the instance's work folder.
 ---The rent looks only where they are
+---@field adopt? boolean|string true uses the machine of a live or detached lease of that name, of whichever run, and
+---rents only if there is none; a lease's id says which. Such a machine is only used: its own run, or the end of its
+---detached time, ends it
 ---@field gpu_check? boolean false accepts a machine that lacks the GPUs it was rented with, with a warning
 ---@field cuda? boolean false rents a GPU that this build of Rille cannot use, for programs of your own (`box:exec`)
 ---@field unguarded? boolean true accepts machines that do not end themselves when the runner is lost for ever

@@ -48,7 +48,7 @@ return { answer = v }
         "cancel suspend "
         "run resume fork ps invalidate show logs leases release gc watch schedule cost budget audit offers signal "
         "quotas simulate plan doctor top repl agent rm cp checkpoint data completion volume check "
-        "init".split()), commands)
+        "init exec attach".split()), commands)
 
     test("run", "ends.lua", has="result", bare=True)
     done = json.loads(command("--json", "ps")[1])[0]["id"]

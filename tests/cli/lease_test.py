@@ -84,11 +84,12 @@ rille.map("each", { 1, 2 }, function() return rille.rent("box", { gpu = "cpu" })
 rille.scope("inner", function() print(pcall(rille.rent, "box", { gpu = "cpu" })) end)
 local kept = rille.rent("kept", { gpu = "cpu" })
 kept:detach("1m")
-print(rille.rent("kept", { gpu = "cpu" }).state)"""))
+print(select(2, pcall(rille.rent, "kept", { gpu = "cpu" })).code)"""))
     check("a name is one lease's while that lives, and the error has its line", code == 0 and
           "false\tstate\tname_taken\t'box' is rented already, at twice.lua:2\nlive\n" in out and
           "is rented already, at twice.lua:6" in out, out)
-    check("but fibers have names of their own, and what is detached has left", out.count("live\n") == 2, out)
+    check("but fibers have names of their own, and what is detached keeps its name", out.count("live\n") == 1 and
+          "name_detached\n" in out and len(leases()) == 1, out)
     run("release", leases()[0]["id"])
 
     os.makedirs(root + "/folder/sub")

@@ -24,9 +24,9 @@ try:
     open(f"{root}/{name}.lua", "w").write("""local rille = require "rille"
 rille.rent("a box that has a name of some length", { gpu = "cpu" })
 os.exit(1)""")
+    subprocess.run([rille, "run", name + ".lua"], env=env, capture_output=True, timeout=60, cwd=root)
     subprocess.run([rille, "-e", 'rille.rent("a box that has a name of some length", { gpu = "cpu" }):detach("5m")'],
                    env=env, capture_output=True, timeout=60)
-    subprocess.run([rille, "run", name + ".lua"], env=env, capture_output=True, timeout=60, cwd=root)
     for words, kept, dropped in ((["ps"], "RUN", "COST"), (["leases", "--all"], "LEASE", "MACHINE"),
                                  (["offers"], "PROVIDER", "CPUS")):
         whole = piped(*words)

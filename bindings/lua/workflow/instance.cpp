@@ -106,6 +106,9 @@ Result<int> rent(lua_State* L) {
     RILLE_TRY(options, read_rent_options(L, 2, "rille.rent"));
   }
   RILLE_CHECK(v.host.grants().choose_providers("rille.rent", options, true));
+  // Machines of other runs are no part of what a run with fewer grants may reach.
+  if (const bool* adopt = options["adopt"].as_bool(); !options["adopt"].is_null() && (!adopt || *adopt))
+    if (!v.host.grants().is_everything()) return denied("rille.rent with the option adopt", "all");
   return await(L, v.run.rent(v.id, std::move(name), std::move(options), v.source), push_instance, Waits::engine);
 }
 

@@ -108,7 +108,9 @@ Async<> Calls::release(std::string lease_id) {
   session.unwanted.clear();
   lease::Manager::Event event = [this](const std::string& e, Value data) { run_.event(e, std::move(data)); };
   const auto life = run_.life_.watch();
-  const Result<> released = co_await leases_->release(lease_id, std::move(event), run_.fence());
+  store::Fence fence;  // of a detached lease that this run only uses: the home ends it, without a fence
+  if (!borrowed(lease_id)) fence = run_.fence();
+  const Result<> released = co_await leases_->release(lease_id, std::move(event), std::move(fence));
   if (life.alive() && released && session.term) session.term.reset(), keep_time();
   co_return released;
 }
@@ -138,7 +140,7 @@ void Calls::use(const std::string& lease_id, int more) {
   int& users = session(lease_id).users;
   const bool before = users > 0;
   users += more;
-  if (before == (users > 0)) return;
+  if (before == (users > 0) || borrowed(lease_id)) return;
   run_.journal_->enqueue([lease_id, busy = !before,
                           at = run_.now_us()](store::Db& db) { return lease::record_busy(db, lease_id, busy, at); },
                          run_.fence());
@@ -263,6 +265,21 @@ Async<> Calls::begin_on(RunningCall& work, const lease::Lease& l, CancelToken to
   co_return co_await look_for_gpus(l, work.agent, token);
 }
 
+// Notes that the call is on this machine, before each attach.
+void Calls::work_on(RunningCall& work, const lease::Lease& l) {
+  agent::StartRequest& request = work.request;
+  request.epoch = epoch_for(l);
+  session(l.id).working[request.call_key] = {work.agent, request.generation, work.spec.keep_checkpoints};
+  watch_for_notice(l);
+  recall_notice(l);
+  tell_working(l.id, request.generation);
+}
+
+// A lease's own run may be taken over by another process, with a higher epoch, while this run uses the lease.
+bool Calls::may_pass_again(const std::string& lease_id, const Error& e) const {
+  return e.retryable || (borrowed(lease_id) && e.code == "fenced");
+}
+
 void Calls::restarted(const RunningCall& work, const std::string& why, int attempt, std::int64_t delay_ms) {
   run_.event("call_restarted", Value()
                                    .set("call", work.spec.name)
@@ -365,10 +382,7 @@ Async<Value> Calls::run_call(std::string lease_id, std::string key, CallSpec spe
       ran_on = l->generation;
       RILLE_CO_CHECK(co_await begin_on(work, *l, token));
     }
-    session(lease_id).working[request.call_key] = {agent, request.generation, work.spec.keep_checkpoints};
-    watch_for_notice(*l);
-    recall_notice(*l);
-    tell_working(lease_id, request.generation);
+    work_on(work, *l);
     std::int64_t since_ns = run_.loop().clock().monotonic_ns();
     auto attached = in_order(work, co_await agent->attach(request.call_key, work.offset, callbacks, token));
     if (run_.loop().clock().monotonic_ns() - since_ns >= steady_ms * 1'000'000) breaks = 0;
@@ -402,7 +416,7 @@ Async<Value> Calls::run_call(std::string lease_id, std::string key, CallSpec spe
     const Error& e = attached.error();
     if (token.cancelled()) co_return token.reason();
     if (++breaks > reconnects_max) co_return in_time(lease_id, e);
-    if (!e.retryable) {
+    if (!may_pass_again(lease_id, e)) {
       note_lie(lease_id, request.generation, e);
       RILLE_CO_TRY(bool gone, co_await lost(lease_id, request.generation, token));
       if (!gone) co_return in_time(lease_id, e);

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -39,6 +40,17 @@ class Calls {
   Async<lease::Lease> volume(std::string key, std::string name, std::string scope, Value options,
                              lease::LeaseLimit most, std::vector<std::string> held, CancelToken token);
   Result<VolumeView> volume_view(const std::string& lease_id) const;
+  // What a rent of that name finds among the leases of the home: the lease to use if the options say `adopt`; nullopt:
+  // it rents. own_id: the lease that it would rent. Fails with `state`: a detached lease has the name (name_detached),
+  // several have it, or its machine does not fit the options (adopt_differs). adopting.cpp
+  Result<std::optional<lease::Lease>> adoptable(const std::string& own_id, const std::string& name,
+                                                const Value& options);
+  // A lease of another run is only used: this run neither ends nor replaces nor sets it up.
+  void borrow(const lease::Lease& lease);
+  bool borrowed(const std::string& lease_id) const { return borrowed_.contains(lease_id); }
+  // Fails with `state`, code borrowed, for a lease of another run; detached_too: one that is detached may be changed.
+  Result<> check_own(const std::string& lease_id, const char* verb, bool detached_too = false) const;
+  void forget_detached() { detached_read_ns_ = -1; }  // after a detach: names are read again
   Async<> release(std::string lease_id);
   Async<> release_run();  // all leases of the run that are not detached
   Result<LeaseView> view(const std::string& lease_id) const;
@@ -126,6 +138,9 @@ class Calls {
     std::int64_t n = 0;
     std::string spec;
   };
+  // adopting.cpp
+  Result<> none_detached(const std::string& name);
+  std::int64_t epoch_for(const lease::Lease& lease) const;  // with which the lease's agent is asked
   Result<std::vector<Setup>> owed_setups(const std::string& lease_id, std::int64_t generation) const;
   Async<> set_up(std::string lease_id, std::int64_t generation, std::shared_ptr<agent::AgentClient> agent,
                  CancelToken token);
@@ -211,6 +226,8 @@ class Calls {
                         std::int64_t& ran_on);
   struct RunningCall;
   agent::AttachHandlers handlers(RunningCall& work, CancelToken token);
+  void work_on(RunningCall& work, const lease::Lease& l);
+  bool may_pass_again(const std::string& lease_id, const Error& e) const;
   void restarted(const RunningCall& work, const std::string& why, int attempt, std::int64_t delay_ms);
   Async<> restore_and_start(RunningCall& work, CancelToken token);
   static Result<agent::CallStatus> in_order(RunningCall& work, Result<agent::CallStatus> status);
@@ -232,6 +249,9 @@ class Calls {
   std::unique_ptr<net::HttpClient> http_;  // created when the first URL is staged
   // By destination of a download in progress: the fibers that wait for it.
   std::map<std::string, std::vector<Future<Result<std::string>>>> downloads_;
+  std::set<std::string> borrowed_;                // leases of other runs that this run uses, by id
+  std::map<std::string, std::string> detached_;   // detached leases of the home: name -> id
+  std::int64_t detached_read_ns_ = -1;            // when these were read; -1: read them again
   std::map<std::string, LeaseSession> sessions_;  // by lease id; entries are never erased
   std::int64_t beat_us_ = 0;                      // time of the run's last heartbeat
   std::unique_ptr<Timer> clock_;

@@ -138,6 +138,15 @@ Async<LeaseView> RunImpl::rent(FiberId id, std::string name, Value options, std:
   // `own` is false for a lease of the run that this fork was copied from: that run ends the lease.
   const bool own = lease_id == lease::Manager::lease_id(config_.id, slot.key);
   const bool wakes = own && !options["idle_after"].is_null();
+  if (slot.recorded && slot.recorded->ok() && (*slot.recorded)->boolean("adopted") && !own) {
+    RILLE_CO_TRY(const std::optional<lease::Lease> used, leases_->find(lease_id));
+    if (used) calls_->borrow(*used);
+    co_return lease(lease_id);
+  }
+  if (!slot.recorded) {
+    Result<std::optional<lease::Lease>> found = calls_->adoptable(lease_id, name, options);
+    if (!found || *found) co_return co_await adopt(std::move(slot), std::move(found));
+  }
   std::optional<lease::Lease> twin;
   if (!slot.recorded) twin = held_as(*leases_, f, name);
   // The scope holds the lease from here on, so that an interrupted rent is cleaned up too.
@@ -247,7 +256,8 @@ Async<> RunImpl::release(FiberId id, std::string lease_id, std::string source) {
   if (slot.recorded) {
     outcome = std::move(*slot.recorded);
   } else {
-    Result<> r = co_await calls_->release(lease_id);
+    Result<> r = calls_->check_own(lease_id, "box:release", true);
+    if (r) r = co_await calls_->release(lease_id);
     if (!r) outcome = r.error();
     outcome = co_await complete(std::move(slot), std::move(outcome));
   }
@@ -262,9 +272,11 @@ Async<> RunImpl::detach(FiberId id, std::string lease_id, std::int64_t ttl_ms, s
   identity.set("lease", recorded_as(lease_id)).set("ttl_ms", ttl_ms);
   Operation op{"detach", "detach", std::move(identity), std::move(source)};
   Live live = [=, this](CancelToken) -> Async<Value> {
+    RILLE_CO_CHECK(calls_->check_own(lease_id, "box:detach", true));
     RILLE_CO_TRY(lease::Lease now, co_await leases_->detach(lease_id, ttl_ms, fence()));
     event("detached", now.to_value(now_us()));
-    calls_->end_by(lease_id, now.expires_us);
+    calls_->forget_detached();
+    if (!calls_->borrowed(lease_id)) calls_->end_by(lease_id, now.expires_us);
     co_return Value();
   };
   Result<Value> done = co_await recorded(id, std::move(op), std::move(live));
@@ -315,7 +327,7 @@ Async<Value> RunImpl::call(FiberId id, std::string lease_id, CallSpec spec, std:
   bool ended_well = outcome.ok();
   store::Journal::Write write;
   bool well = ended_well && (!program || (!outcome->integer("code") && !outcome->integer("signal")));
-  if (well && !setup.is_null()) write = calls_->setup_write(lease_id, setup, ran_on);
+  if (well && !setup.is_null() && !calls_->borrowed(lease_id)) write = calls_->setup_write(lease_id, setup, ran_on);
   outcome = co_await complete_setup(std::move(slot), std::move(outcome), std::move(write));
   // The agent keeps the result until the journal has it.
   if (outcome.ok() == ended_well) calls_->forget(lease_id, key, "recorded", false);
@@ -339,7 +351,8 @@ Async<Value> RunImpl::transfer(FiberId id, const char* verb, Transfer how, std::
     if (const Error* why = cancelled(id)) co_return *why;
   store::Journal::Write setup;
   if (outcome && how == &Calls::stage) {  // the staged files are needed on the lease's next machine too
-    setup = calls_->setup_write(lease_id, Calls::setup_of(from, to, options), outcome->integer("generation"));
+    if (!calls_->borrowed(lease_id))
+      setup = calls_->setup_write(lease_id, Calls::setup_of(from, to, options), outcome->integer("generation"));
     outcome->as_object()->erase("generation");
   }
   co_return co_await complete_setup(std::move(slot), std::move(outcome), std::move(setup));
@@ -357,6 +370,7 @@ Async<Value> RunImpl::replace(FiberId id, std::string lease_id, Value options, s
   identity.set("lease", recorded_as(lease_id)).set("options", options);
   Operation op{"replace", "replace", std::move(identity), std::move(source)};
   Live live = [=, this](CancelToken token) -> Async<Value> {
+    RILLE_CO_CHECK(calls_->check_own(lease_id, "box:replace"));
     RILLE_CO_TRY(LeaseView now, co_await calls_->replace(lease_id, options, "asked for", token));
     co_return Value().set("generation", now.generation);
   };
@@ -369,6 +383,7 @@ Async<Value> RunImpl::resize(FiberId id, std::string lease_id, Value options, st
   identity.set("lease", recorded_as(lease_id)).set("options", options);
   Operation op{"resize", "resize", std::move(identity), std::move(source)};
   Live live = [=, this](CancelToken token) -> Async<Value> {
+    RILLE_CO_CHECK(calls_->check_own(lease_id, "box:resize"));
     RILLE_CO_TRY(LeaseView now, co_await calls_->resize(lease_id, options, token));
     co_return Value().set("machine", now.machine_id);
   };

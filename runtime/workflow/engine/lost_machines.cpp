@@ -65,8 +65,10 @@ Async<std::shared_ptr<agent::AgentClient>> Calls::client(std::string lease_id, C
     RILLE_CO_TRY(std::optional<lease::Lease> l, leases_->find(lease_id));
     std::string why;
     if (l && run_.now_us() >= l->expires_us) co_return lease::ttl_over(*l);
+    if (l && l->state != "live" && borrowed(lease_id)) co_return not_live(lease_id, l);
     if (l && l->state == "live") {
       auto agent = co_await reach(*l, token);
+      if (agent && borrowed(lease_id)) co_return *agent;
       if (agent) {
         Result<> ready = co_await set_up(lease_id, l->generation, *agent, token);
         if (ready) co_return *agent;
@@ -85,7 +87,7 @@ Async<std::shared_ptr<agent::AgentClient>> Calls::client(std::string lease_id, C
         if (again) continue;
       }
       if (run_.now_us() >= l->expires_us) co_return lease::ttl_over(*l);
-      if (!is_loss(agent.error()) || !lease::Manager::replaces(*l)) co_return agent.error();
+      if (!is_loss(agent.error()) || !lease::Manager::replaces(*l) || borrowed(lease_id)) co_return agent.error();
       why = agent.error().message;
     } else if (l && l->state == "resizing") {
       RILLE_CO_CHECK(co_await end_resize(lease_id, token));
@@ -110,6 +112,7 @@ Async<bool> Calls::lost(std::string lease_id, std::int64_t generation, CancelTok
   if (!token.cancelled()) RILLE_CO_CHECK(co_await stood_still(lease_id, resizes, token));
   RILLE_CO_TRY(std::optional<lease::Lease> l, leases_->find(lease_id));
   if (!l || token.cancelled()) co_return false;
+  if (borrowed(lease_id)) co_return l->generation != generation;  // its own run replaces it
   // A resize ended what ran on the machine; the interrupted operation is repeated after the resize.
   if (l->state == "resizing" || session(lease_id).resizes != resizes) co_return true;
   if (!lease::Manager::replaces(*l) || run_.now_us() >= l->expires_us) co_return false;

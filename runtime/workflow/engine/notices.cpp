@@ -64,7 +64,7 @@ void Calls::tell_working(const std::string& lease_id, std::int64_t generation) {
 // would stop and only wait for the others.
 Task<void> Calls::tell_one(std::string lease_id, std::string key, LeaseSession::Working one) {
   Result<std::optional<lease::Lease>> l = leases_->find(lease_id);
-  bool leave = l && *l && lease::Manager::replaces(**l);
+  bool leave = l && *l && lease::Manager::replaces(**l) && !borrowed(lease_id);
   for (const auto& [other, with] : session(lease_id).working) leave = leave && with.may_leave;
   // If this fails, the call is notified again at the next connection.
   (void)co_await one.agent->preempt(key, deadline_us(lease_id, one.generation), leave);

@@ -122,7 +122,8 @@ Async<std::shared_ptr<agent::AgentClient>> Calls::reached(lease::Lease l, std::i
                                                           std::unique_ptr<agent::AgentClient> made) {
   std::shared_ptr<agent::AgentClient> shared = std::move(made);
   session(l.id).agent = shared;
-  if (l.request.idle_after_ms > 0 && connector_->real_time()) run_.loop().spawn(follow(l.id, l.generation, shared));
+  if (l.request.idle_after_ms > 0 && connector_->real_time() && !borrowed(l.id))
+    run_.loop().spawn(follow(l.id, l.generation, shared));
   const std::int64_t running_us = l.request.offer.billing.from_live ? not_yet_us : 0;
   run_.journal_->enqueue(
       [id = l.id, running_us, at = run_.now_us()](store::Db& db) -> Result<> {
@@ -170,7 +171,8 @@ Async<std::shared_ptr<agent::AgentClient>> Calls::reach(lease::Lease lease, Canc
     }
     const std::int64_t since_us = provider::running_since_us(r.machine);
     if (since_us <= run_.now_us()) r.not_yet_us = std::max(r.not_yet_us, since_us);
-    auto made = co_await connector_->connect(run_.loop(), r.lease, r.machine, run_.fence().epoch, token);
+    const std::int64_t epoch = epoch_for(r.lease);
+    auto made = co_await connector_->connect(run_.loop(), r.lease, r.machine, epoch, token);
     if (made) co_return co_await reached(std::move(r.lease), r.not_yet_us, std::move(*made));
     if (token.cancelled()) co_return token.reason();
     note_lie(r.lease.id, r.lease.generation, made.error());

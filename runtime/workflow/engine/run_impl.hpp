@@ -264,6 +264,7 @@ class RunImpl final : public Run {
   void end_fiber(FiberId id);
   CancelToken token(const FiberRecord& f) const;
   Async<Value> list_offers(Value query, CancelToken token);
+  Async<LeaseView> adopt(Admitted slot, Result<std::optional<lease::Lease>> found);  // adopting.cpp
   Async<std::size_t> first_ended(FiberId self, std::vector<FiberId> children);
   static ScopeRecord& owner(FiberRecord& f);  // the innermost scope that can own leases and fibers
   void begin_cancel();

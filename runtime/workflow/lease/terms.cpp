@@ -63,7 +63,7 @@ const std::vector<std::string>& durations() {
 // Options that are neither durations nor part of an offers query.
 const std::vector<std::string>& own() {
   static const std::vector<std::string> names = {"price",     "disk", "unguarded", "on_loss", "idle_below",
-                                                 "gpu_check", "cuda", "cluster",   "volumes"};
+                                                 "gpu_check", "cuda", "cluster",   "volumes", "adopt"};
   return names;
 }
 
@@ -91,6 +91,9 @@ Result<> read_own(const std::string& key, const Value& value, Terms& terms) {
     if (!value.as_string() || value.as_string()->empty())
       return wrong("a name", "rille.cluster(\"gang\", ..) sets this option for its members");
     terms.cluster = *value.as_string();
+  } else if (key == "adopt") {  // read by RunImpl::rent, before anything is rented
+    if (!value.as_bool() && (!value.as_string() || value.as_string()->empty()))
+      return wrong("true, false or the id of a lease", "true uses a live or detached machine of that name");
   } else if (key == "unguarded") {
     if (!value.as_bool()) return wrong("true or false", "");
     terms.unguarded = *value.as_bool();
