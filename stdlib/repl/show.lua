@@ -51,8 +51,8 @@ local function add_parts(lines, module, indent, depth)
   end
 end
 
---- A value as the prompt shows it at the end of an entry: as `rille.inspect`; models with their layers and the shapes of their
---- tensors.
+--- A value as the prompt shows it at the end of an entry: as `rille.inspect`; models with their layers and the shapes
+--- of their tensors.
 ---@param value any
 ---@return string
 function M.result(value)

@@ -92,7 +92,7 @@ Result<std::optional<lease::Lease>> Calls::adoptable(const std::string& own_id, 
     return nothing;
   }
   RILLE_TRY(std::vector<lease::Lease> all,
-            lease::read_leases(run_.journal_->reader(), "WHERE open IS NOT NULL AND name=? ORDER BY created_us", {name}));
+            lease::read_leases(run_.journal_->reader(), "WHERE open IS NOT NULL AND name=? ORDER BY id", {name}));
   std::erase_if(all, [&](const lease::Lease& l) {
     return lease::is_volume(l) || l.state != "live" || l.expires_us <= run_.now_us() || (id && l.id != *id);
   });

@@ -1,4 +1,4 @@
-// The folder in which a run began, which RunControl::pinned keeps beside the run's sources: relative paths of its script
+// The folder in which a run began. RunControl::pinned keeps it beside the run's sources: relative paths of the script
 // mean that folder wherever the run is resumed.
 #pragma once
 
