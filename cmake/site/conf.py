@@ -46,7 +46,8 @@ def contents():
 def outside(match):
     """A link to a file that is not in docs/."""
     text, target = match.groups()
-    return f"[{text}]({REPOSITORY}/{target})" if REPOSITORY else f"{text} (`{target.split('#')[0]}`)"
+    name = target.split("#")[0]
+    return f"[{text}]({REPOSITORY}/{target})" if REPOSITORY else f"{text} (`{name}`)"
 
 
 def read(app, page, source):
