@@ -43,6 +43,10 @@ def contents():
     return out
 
 
+OUTSIDE = re.compile(r"\[([^\]]+)\]\((?:\.\./)+([A-Z][A-Z]+\.md(?:#[^)]*)?|"
+                     r"(?:workflows|stdlib|bindings|tests|runtime|kernels)/[^)]+)\)")
+
+
 def outside(match):
     """A link to a file that is not in docs/."""
     text, target = match.groups()
@@ -51,8 +55,7 @@ def outside(match):
 
 
 def read(app, page, source):
-    text = re.sub(r"\[([^\]]+)\]\((?:\.\./)+((?!docs/)[A-Z][A-Z]+\.md(?:#[^)]*)?|workflows/[^)]+|stdlib/[^)]+|bindings/[^)]+|"
-                  r"tests/[^)]+|runtime/[^)]+|kernels/[^)]+)\)", outside, source[0])
+    text = OUTSIDE.sub(outside, source[0])
     source[0] = text + (contents() if page == root_doc else "")
 
 
