@@ -16,7 +16,6 @@ class Connection {
   enum class Side { connects, accepts };
   Connection(Fd socket, Side side, const std::string& token);
   Connection(Connection&&) = delete;
-  ~Connection();
 
   int fd() const { return socket_.get(); }
   // Continues the handshake. false: poll the socket for events() first.
