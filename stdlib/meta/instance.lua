@@ -23,7 +23,9 @@ local Instance = {}
 --- Brings a file or a folder to the instance, with checksums; an interrupted transfer resumes.
 ---
 --- The instance fetches by itself what is in a store or on the web, by addresses that are valid for an hour; the keys
---- stay here. What it cannot reach passes through this machine, and a warning says so.
+--- stay here. What it cannot reach passes through this machine, and a warning says so. Members of a cluster that stage
+--- the same object get it once, and pass its parts on to each other; with `sha256`, all machines of a provider's region
+--- do.
 ---@param from string a local path, an object, prefix or pattern in a store (`s3://bucket/data/`), or an http(s) address
 ---@param to string its name on the instance; a folder when it ends in "/"
 ---@param options? Instance.StageOptions checks, and what is done with the data
@@ -34,7 +36,7 @@ local Instance = {}
 ---@error invalid a key that cannot be a file below a folder, or options that do not fit the source
 ---@error state there is no such object or bucket (http_status 404)
 ---@error auth the keys of the store are missing, or not allowed to do this
----@error integrity its SHA-256 differs from the expected one, it changed meanwhile, or the archive is damaged
+---@error integrity another SHA-256 than expected, it changed meanwhile, two machines differ, or a damaged archive
 ---@error quota the instance's disk has no room, or there are more than a million objects
 ---@error network the address or the instance cannot be reached
 ---@error denied without a grant: `read`, `network`, of a store's keys `providers`; on this machine `process`

@@ -155,14 +155,16 @@ Result<std::unique_ptr<Listener>> Listener::listen_unix(Loop& loop, const std::s
   return std::unique_ptr<Listener>(new Listener(std::move(stream), path));
 }
 
-Listener::~Listener() { unlink(path_.c_str()); }
+Listener::~Listener() {
+  if (!path_.empty()) unlink(path_.c_str());
+}
 
 Async<std::unique_ptr<Stream>> Listener::accept(CancelToken token) {
   while (true) {
     int fd = accept4(stream_->fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (fd >= 0) co_return Stream::adopt(stream_->loop_, fd);
     if (errno == EINTR || errno == ECONNABORTED) continue;
-    if (!would_block(errno)) co_return errno_error("accept on", path_, errno);
+    if (!would_block(errno)) co_return errno_error("accept on", path_ + address_, errno);
     RILLE_CO_CHECK(co_await stream_->wait(UV_READABLE, token));
   }
 }

@@ -1,6 +1,6 @@
 // Stream: a byte stream over a socket, a pipe or a terminal, without SIGPIPE. At most one task may read and one may
 // write at a time. After a write error every later write fails. The destructor closes the descriptor.
-// Listener: accepts streams at a Unix-domain socket. Loop thread only.
+// Listener: accepts streams at a Unix-domain socket, or at a TCP address. Loop thread only.
 #pragma once
 
 #include <memory>
@@ -16,6 +16,8 @@ class Stream {
   // Takes ownership of fd and makes it non-blocking.
   static Result<std::unique_ptr<Stream>> adopt(Loop& loop, int fd);
   static Async<std::unique_ptr<Stream>> connect_unix(Loop& loop, std::string path);
+  // To a numeric address: "10.0.0.1:4711", "[fd00::1]:4711". Error `invalid` for another text, else `network`.
+  static Async<std::unique_ptr<Stream>> connect_tcp(Loop& loop, std::string address, CancelToken token = {});
   ~Stream();
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
@@ -25,6 +27,9 @@ class Stream {
   // Writes all bytes or fails. The caller keeps `bytes` alive until the task ends.
   Async<> write(std::string_view bytes, CancelToken token = {});
   void shutdown_write();  // after this the peer reads the end of the stream
+  // For those that read and write the descriptor themselves: wait until it is ready.
+  Async<> readable(CancelToken token = {}) { return wait(UV_READABLE, std::move(token)); }
+  Async<> writable(CancelToken token = {}) { return wait(UV_WRITABLE, std::move(token)); }
   int fd() const { return fd_; }
 
  private:
@@ -45,6 +50,9 @@ class Listener {
  public:
   // Listens at `path` with mode 0600. Replaces a socket file left there by a process that has ended.
   static Result<std::unique_ptr<Listener>> listen_unix(Loop& loop, const std::string& path);
+  // At a free port of a numeric address of this machine.
+  static Result<std::unique_ptr<Listener>> listen_tcp(Loop& loop, const std::string& host);
+  const std::string& address() const { return address_; }  // "10.0.0.1:4711"; "" of a Unix-domain socket
   ~Listener();
   Listener(const Listener&) = delete;
   Listener& operator=(const Listener&) = delete;
@@ -53,7 +61,7 @@ class Listener {
  private:
   Listener(std::unique_ptr<Stream> stream, std::string path) : stream_(std::move(stream)), path_(std::move(path)) {}
   std::unique_ptr<Stream> stream_;
-  std::string path_;
+  std::string path_, address_;
 };
 
 }  // namespace rille

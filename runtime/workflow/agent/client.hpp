@@ -93,11 +93,28 @@ struct Transfer {
 };
 using TransferProgress = std::function<void(std::int64_t done_bytes, std::int64_t total_bytes)>;
 
+// How an object is passed on between machines of a run (docs/design/agent.md, "Passing on").
+struct PullShare {
+  std::string id, key;                             // 32 and 64 hexadecimal digits; key: secret
+  std::vector<std::vector<std::string>> machines;  // addresses of each machine that may have parts, first those to ask
+  std::string digests;                             // of parts, as far as they are known (share.hpp)
+  // What another machine has heard of it from the server, for a request that does not say; -1, "": nothing.
+  std::int64_t size_bytes = -1;
+  std::string version;
+};
+// What an agent says of the shares of its channel.
+struct ShareHandlers {
+  std::function<void(std::vector<std::string> addresses)> listening;
+  std::function<void(std::string share, std::int64_t part, std::string sha256)> digest;
+  std::function<void(std::string share, std::int64_t size_bytes, std::string version)> object;
+};
+
 // What the instance fetches by itself: one object at an address that needs no further keys.
 struct PullAddress {
   std::string url;  // secret until it expires; never written to a file
   std::vector<std::pair<std::string, std::string>> headers;
   std::int64_t expires_wall_us = 0;  // 0: does not expire
+  std::optional<PullShare> share;    // empty: the object is not passed on
 };
 struct PullRequest {
   std::string path;  // the file to create, relative to the work directory
@@ -113,6 +130,8 @@ struct PullRequest {
 struct Pulled {
   std::int64_t size_bytes = 0, moved_bytes = 0;  // moved_bytes: what this call fetched from the server
   std::string version, sha256;
+  std::int64_t shared_bytes = 0;  // that came from other machines
+  std::vector<int> liars;         // indices in PullShare::machines: whose bytes had another digest
 };
 // Makes an address for the request; called at the start, and again when the server refuses or the address expires.
 using PullSign = std::function<Async<PullAddress>(CancelToken)>;
@@ -175,6 +194,11 @@ class AgentClient {
   // disk_full, before the first byte, if the disk has no room.
   virtual Async<Pulled> pull(PullRequest request, PullSign sign, TransferProgress progress = {},
                              CancelToken token = {});
+  // From now on the instance passes on the shares of its pulls, at addresses that `listening` is told first. Lasts
+  // until the channel breaks, or the token is cancelled. `invalid`: the agent is of an older build.
+  virtual Async<> listen(ShareHandlers handlers, CancelToken token = {});
+  // Tells digests of a share's parts; disputed: nothing that came from other machines is to be trusted.
+  virtual void tell_digests(const std::string& share, const std::string& digests, bool disputed);
   // The instance sends a range of a file to a server by PUT. Fails with the server's status as `http_status` if it
   // refuses, and with `integrity` if the file is shorter.
   virtual Async<Pushed> push(PushRequest request, CancelToken token = {});

@@ -1,4 +1,4 @@
-// The runner's side of `pull` and `prune`. The runner signs the addresses; the bytes do not pass it.
+// The runner's side of `pull`, `listen` and `prune`. The runner signs the addresses; the bytes do not pass it.
 #include <algorithm>
 
 #include "runtime/workflow/agent/client_state.hpp"
@@ -8,7 +8,9 @@ namespace rille::agent {
 
 namespace {
 constexpr std::size_t prune_bytes_max = 8 << 20;  // of names in a frame, but for the last one
-}
+
+Async<> no_listening() { co_return make_error(ErrorKind::invalid, "a simulated agent passes nothing on"); }
+}  // namespace
 
 Async<Pulled> AgentClient::State::pull_once(Self self, const PullRequest& request, const PullAddress& address,
                                             TransferProgress progress, CancelToken token) {
@@ -20,13 +22,15 @@ Async<Pulled> AgentClient::State::pull_once(Self self, const PullRequest& reques
     else if (progress) progress(heard->done_bytes, heard->total_bytes);
   };
   Value header = pull_header(request, address, self->loop.clock().wall_us());
-  RILLE_CO_TRY(Ticket ticket, self->ask("pull", std::move(header), std::string(), &handlers));
+  std::string body;
+  if (address.share) body = address.share->digests;
+  RILLE_CO_TRY(Ticket ticket, self->ask("pull", std::move(header), std::move(body), &handlers));
   auto registration = token.on_cancel([answer = ticket.answer](const Error& why) { answer.set(why); });
   Leave leave{self, ticket.id, "cancel_pull", "pull"};
   const auto reply = co_await ticket.answer;
   leave.answered = !token.cancelled();
   if (!reply) co_return reply.error();
-  auto pulled = pulled_from(reply->value, request);
+  auto pulled = pulled_from(reply->value, request, address.share ? address.share->machines.size() : 0);
   if (!pulled) self->connection->refuse(pulled.error());
   co_return pulled;
 }
@@ -41,6 +45,8 @@ Async<Pulled> AgentClient::pull(PullRequest request, PullSign sign, TransferProg
     for (bool first = true;; first = false) {
       const std::int64_t before_bytes = most_bytes, signed_ns = self->loop.clock().monotonic_ns();
       RILLE_CO_TRY(const PullAddress address, co_await make(cancel));
+      if (address.share && wanted.size_bytes < 0) wanted.size_bytes = address.share->size_bytes;
+      if (address.share && wanted.version.empty()) wanted.version = address.share->version;
       const std::int64_t lives_us = address.expires_wall_us - self->loop.clock().wall_us();
       TransferProgress progress_here = [&](std::int64_t done, std::int64_t total) {
         most_bytes = std::max(most_bytes, done);
@@ -54,6 +60,40 @@ Async<Pulled> AgentClient::pull(PullRequest request, PullSign sign, TransferProg
     }
   };
   return run(state_, std::move(request), std::move(sign), std::move(progress), std::move(token));
+}
+
+Async<> AgentClient::listen(ShareHandlers handlers, CancelToken token) {
+  auto run = [](State::Self self, ShareHandlers told, CancelToken cancel) -> Async<> {
+    if (cancel.cancelled()) co_return cancel.reason();
+    AttachHandlers handlers_here;
+    handlers_here.progress = [state = self.get(), &told](const Value& value) {
+      const Result<ShareNews> news = share_news_from(value);
+      if (!news) return state->connection->refuse(news.error());
+      if (news->kind == ShareNews::Kind::listening && told.listening) told.listening(news->addresses);
+      if (news->kind == ShareNews::Kind::digest && told.digest) told.digest(news->share, news->part, news->sha256);
+      if (news->kind == ShareNews::Kind::object && told.object)
+        told.object(news->share, news->size_bytes, news->version);
+    };
+    RILLE_CO_TRY(State::Ticket ticket, self->ask("listen", Value::Object{}, std::string(), &handlers_here));
+    auto registration = cancel.on_cancel([answer = ticket.answer](const Error& why) { answer.set(why); });
+    State::Leave leave{self, ticket.id, "detach", "attach"};
+    const auto reply = co_await ticket.answer;
+    leave.answered = !cancel.cancelled();
+    if (!reply) co_return reply.error();
+    co_return success();
+  };
+  if (!state_) return no_listening();
+  return run(state_, std::move(handlers), std::move(token));
+}
+
+void AgentClient::tell_digests(const std::string& share, const std::string& digests, bool disputed) {
+  if (!state_ || state_->broken) return;
+  Frame frame;
+  frame.type = FrameType::request;
+  frame.header.set("id", state_->next_id++).set("op", "digests").set("share", share);
+  if (disputed) frame.header.set("disputed", true);
+  frame.body = digests;
+  state_->connection->post(std::move(frame)).ok();
 }
 
 // Sends the names in pieces, since a frame has a limit. Each piece speaks of the paths from its first name, or from the

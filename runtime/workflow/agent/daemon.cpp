@@ -83,7 +83,8 @@ class Daemon {
     process_ = random_hex(8);
     started_us_ = loop_.clock().wall_us();
     puller_ = std::make_shared<Puller>(loop_, options_.directory, options_.pull_retry);
-    host_.emplace(Host{loop_, options_, *calls_, *admission_, puller_, [this] { return hello(); },
+    peers_ = std::make_shared<Peers>(loop_);
+    host_.emplace(Host{loop_, options_, *calls_, *admission_, puller_, peers_, [this] { return hello(); },
                        [this] { return describe(); }, [this] { end(End::asked); }, [this] { used_ = true; }});
     return listen();
   }
@@ -280,6 +281,7 @@ class Daemon {
   std::optional<Admission> admission_;
   std::unique_ptr<CallTable> calls_;
   std::shared_ptr<Puller> puller_;
+  std::shared_ptr<Peers> peers_;
   std::vector<std::unique_ptr<NoticeSource>> notices_;
   std::optional<Host> host_;
   std::unique_ptr<Listener> listener_;

@@ -6,9 +6,11 @@
 
 #include "runtime/core/base/id.hpp"
 #include "runtime/core/base/units.hpp"
+#include "runtime/core/net/private_network.hpp"
 #include "runtime/core/store/unpack.hpp"
 #include "runtime/workflow/agent/call.hpp"
 #include "runtime/workflow/agent/frame.hpp"
+#include "runtime/workflow/agent/peers.hpp"
 
 namespace rille::agent {
 
@@ -101,7 +103,7 @@ Result<FileInfo> file_info_from(const Value& value) {
   return out;
 }
 
-Result<Pulled> pulled_from(const Value& value, const PullRequest& request) {
+Result<Pulled> pulled_from(const Value& value, const PullRequest& request, std::size_t machines) {
   Pulled out;
   RILLE_TRY(out.size_bytes, number_in(value, "size", -1, file_bytes_max));
   RILLE_TRY(out.moved_bytes, number_in(value, "moved", 0, file_bytes_max));
@@ -113,6 +115,39 @@ Result<Pulled> pulled_from(const Value& value, const PullRequest& request) {
                     (request.version.empty() || out.version == request.version) && is_sha256_hex(out.sha256) &&
                     (request.sha256.empty() || out.sha256 == request.sha256);
   if (!fits) return lie(fmt::format("a fetched file that is {}", value.to_json().substr(0, 200)));
+  RILLE_TRY(out.shared_bytes, number_in(value, "shared", 0, file_bytes_max));
+  const Value::Array* liars = value["liars"].as_array();
+  for (std::size_t i = 0; liars && i < liars->size() && i < machines; ++i) {
+    const double* index = (*liars)[i].as_number();
+    if (!index || !(*index >= 0 && *index < static_cast<double>(machines))) return lie("a machine that was not named");
+    out.liars.push_back(static_cast<int>(*index));
+  }
+  return out;
+}
+
+Result<ShareNews> share_news_from(const Value& value) {
+  ShareNews out;
+  if (const Value::Array* addresses = value["addresses"].as_array()) {
+    for (std::size_t i = 0; i < addresses->size() && out.addresses.size() < Peers::addresses_max; ++i)
+      if (const std::string* one = (*addresses)[i].as_string(); one && net::is_private_address(*one))
+        out.addresses.push_back(*one);
+    return out;
+  }
+  RILLE_TRY(out.share, name_in(value, "share"));
+  if (!value["part"].is_null()) {
+    out.kind = ShareNews::Kind::digest;
+    RILLE_TRY(out.part, number_in(value, "part", 0, share_parts_max - 1));
+    out.sha256 = value.text("sha256");
+    if (!is_sha256_hex(out.sha256)) return lie("a part whose sha256 is " + value["sha256"].to_json().substr(0, 100));
+    return out;
+  }
+  out.kind = ShareNews::Kind::object;
+  RILLE_TRY(out.size_bytes, number_in(value, "size", 0, file_bytes_max));
+  RILLE_TRY(out.version, name_in(value, "version"));
+  const bool quoted = out.version.size() > 2 && out.version.starts_with('"') && out.version.ends_with('"');
+  const bool plain =
+      std::all_of(out.version.begin(), out.version.end(), [](unsigned char c) { return c >= 0x20 && c != 0x7f; });
+  if (!quoted || !plain) out.version.clear();
   return out;
 }
 

@@ -24,13 +24,24 @@ Result<CallStatus> call_status_from(const Value& value);
 Result<FileInfo> file_info_from(const Value& value);  // the path is not checked
 Result<Transfer> unpacked_from(const Value& value);
 
-// What is fetched must be what was asked for: its size, version and digest, as far as the request has them.
-Result<Pulled> pulled_from(const Value& value, const PullRequest& request);
+// What is fetched must be what was asked for: its size, version and digest, as far as the request has them. `machines`:
+// how many other machines the pull was told of.
+Result<Pulled> pulled_from(const Value& value, const PullRequest& request, std::size_t machines = 0);
 struct PullProgress {
   std::int64_t done_bytes = 0, total_bytes = -1;
 };
 Result<PullProgress> pull_progress_from(const Value& value);
 Result<Pushed> pushed_from(const Value& value);
+
+// News about the shares of a channel (AgentClient::listen). Addresses that are not of a private network are left out:
+// other machines are told to connect to them.
+struct ShareNews {
+  enum class Kind : std::uint8_t { listening, digest, object } kind = Kind::listening;
+  std::vector<std::string> addresses;
+  std::string share, sha256, version;  // version: an ETag in quotes, or ""
+  std::int64_t part = 0, size_bytes = 0;
+};
+Result<ShareNews> share_news_from(const Value& value);
 
 // News about an attached call.
 struct HeardEvent {

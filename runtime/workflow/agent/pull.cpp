@@ -15,7 +15,6 @@
 #include "runtime/core/base/id.hpp"
 #include "runtime/core/loop/thread_job.hpp"
 #include "runtime/core/store/hash.hpp"
-#include "runtime/workflow/agent/heard.hpp"
 #include "runtime/workflow/agent/paths.hpp"
 
 namespace rille::agent {
@@ -25,7 +24,6 @@ namespace {
 constexpr std::int64_t job_bytes = 64 << 20;  // per thread job: some tens of milliseconds
 constexpr std::int64_t lock_wait_ms = 20, lock_wait_ms_max = 500;
 constexpr int cache_share = 4;  // the cache gets one part in four of the free bytes
-constexpr int parallel_max = 64;
 
 bool clone(int from, int to) { return ::ioctl(to, FICLONE, from) == 0; }
 
@@ -103,53 +101,6 @@ void write_unsynced(const std::string& path, const std::string& text) {
 
 }  // namespace
 
-Value pull_header(const PullRequest& r, const PullAddress& address, std::int64_t now_wall_us) {
-  Value header;
-  header.set("path", r.path).set("key", r.key).set("size", r.size_bytes).set("version", r.version);
-  header.set("sha256", r.sha256).set("part_bytes", r.part_bytes).set("parallel", r.parallel);
-  header.set("bytes_per_second_max", r.bytes_per_second_max).set("url", address.url);
-  Value::Array headers;
-  for (const auto& [name, value] : address.headers) headers.push_back(Value::Array{name, value});
-  header.set("headers", std::move(headers));
-  if (address.expires_wall_us > 0)
-    header.set("expires_in_ms", std::max<std::int64_t>(1, (address.expires_wall_us - now_wall_us) / 1000));
-  return header;
-}
-
-Result<PullOrder> pull_order_from(const Value& header) {
-  PullOrder out;
-  PullRequest& r = out.request;
-  r.path = header.text("path"), r.key = header.text("key"), r.version = header.text("version");
-  r.sha256 = header.text("sha256");
-  r.size_bytes = header.integer("size", -1);
-  r.part_bytes = header.integer("part_bytes", r.part_bytes);
-  r.parallel = static_cast<int>(std::clamp<std::int64_t>(header.integer("parallel", r.parallel), 1, parallel_max));
-  r.bytes_per_second_max = header.integer("bytes_per_second_max");
-  out.url = header.text("url");
-  out.expires_in_ms = header.integer("expires_in_ms");
-  const Value::Array* headers = header["headers"].as_array();
-  for (std::size_t i = 0; headers && i < headers->size(); ++i) {
-    const Value::Array* pair = (*headers)[i].as_array();
-    const std::string* name = pair && pair->size() == 2 ? (*pair)[0].as_string() : nullptr;
-    const std::string* value = name ? (*pair)[1].as_string() : nullptr;
-    if (value) out.headers.emplace_back(*name, *value);
-  }
-  const auto plain = [](const std::string& s) {
-    return std::all_of(s.begin(), s.end(), [](unsigned char c) { return c >= 0x20 && c != 0x7f; });
-  };
-  const bool fits = !r.key.empty() && r.key.size() <= 1024 && r.version.size() <= 1024 && plain(r.version) &&
-                    r.size_bytes >= -1 && r.size_bytes <= file_bytes_max && r.part_bytes > 0 &&
-                    r.part_bytes <= file_bytes_max && r.bytes_per_second_max >= 0 && out.expires_in_ms >= 0 &&
-                    (r.sha256.empty() || is_sha256_hex(r.sha256)) && !out.url.empty();
-  if (!fits)
-    return make_error(
-        ErrorKind::invalid,
-        fmt::format("pull '{}': a key, an address, a size, a part size and a version in range are required",
-                    r.path.substr(0, 200)),
-        "use the same version of rille here and on the instance");
-  return out;
-}
-
 // The file that a pull makes. Shared with thread jobs.
 struct Puller::Target {
   Target(std::string p, std::string k, std::string note, store::StageCache c)
@@ -160,6 +111,7 @@ struct Puller::Target {
   std::string source;  // the cache's name of the key
   store::StageCache cache;
   std::shared_ptr<PullPart> part;
+  bool named = true;  // whether the cache says that these bytes are that version of the source
 
   // What the note says of the file, if the file has not changed since.
   std::optional<Pulled> noted() const {
@@ -167,7 +119,9 @@ struct Puller::Target {
     const auto note = text ? Value::from_json(*text) : Result<Value>(text.error());
     struct stat st {};
     if (!note || ::stat(path.c_str(), &st) != 0 || !S_ISREG(st.st_mode)) return {};
-    Pulled found{note->integer("size", -1), 0, note->text("version"), note->text("sha256")};
+    Pulled found;
+    found.size_bytes = note->integer("size", -1), found.version = note->text("version");
+    found.sha256 = note->text("sha256");
     const bool same = note->text("path") == path && note->text("key") == key && st.st_size == found.size_bytes &&
                       mtime_text(st) == note->text("mtime") && is_sha256_hex(found.sha256);
     return same ? std::optional(found) : std::nullopt;
@@ -180,17 +134,20 @@ struct Puller::Target {
     note.set("mtime", mtime_text(st)).set("sha256", pulled.sha256);
     write_unsynced(note_path, note.to_json());
   }
+  std::string cached(const Pulled& pulled) const { return cache.file_of(pulled.sha256); }
+  bool note_in_cache(const Pulled& pulled) const {
+    return !named || cache.note(source, {pulled.version, pulled.sha256}).ok();
+  }
   // Puts a clone of the part into the cache. False: that is no clone, or there is no room.
   bool clone_into_cache(const Pulled& pulled) const {
-    if (!cache.file_of(pulled.sha256).empty()) return cache.note(source, {pulled.version, pulled.sha256}).ok();
+    if (!cache.file_of(pulled.sha256).empty()) return note_in_cache(pulled);
     const auto place = cache.place_for(pulled.sha256, pulled.size_bytes);
     if (!place || place->empty()) return false;
     const std::string fresh = *place + ".tmp-" + random_hex(6);
     const store::Fd in(::open(part->path().c_str(), O_RDONLY | O_CLOEXEC));
     const store::Fd out(::open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
     const bool cloned = in.valid() && out.valid() && clone(in.get(), out.get());
-    if (cloned && ::rename(fresh.c_str(), place->c_str()) == 0)
-      return cache.note(source, {pulled.version, pulled.sha256}).ok();
+    if (cloned && ::rename(fresh.c_str(), place->c_str()) == 0) return note_in_cache(pulled);
     ::unlink(fresh.c_str());
     return false;
   }
@@ -215,9 +172,9 @@ struct Puller::KeyLock {
   }
 };
 
-Puller::Puller(Loop& loop, std::string directory, net::Retry retry)
+Puller::Puller(Loop& loop, std::string directory, net::Retry retry, PeerLimits limits)
     : loop_(loop), work_(directory + "/work"), notes_(directory + "/pulls"),
-      cache_directory_(cache_directory_for(directory)), retry_(retry), slots_(loop, gets_max) {}
+      cache_directory_(cache_directory_for(directory)), retry_(retry), slots_(loop, gets_max), limits_(limits) {}
 
 store::StageCache Puller::cache() const {
   struct statvfs fs {};
@@ -276,10 +233,11 @@ Async<bool> Puller::copy_from_cache(Self self, TargetPtr target, std::string sha
 // What an earlier pull left is thrown away if the object has changed since, and the fetch begins once more.
 Async<std::shared_ptr<PullFetch>> Puller::fetch(Self self, TargetPtr target, PullOrder order, std::string have,
                                                 TransferProgress progress, CancelToken token) {
-  const PullFetch::Site site{self->http(), self->slots_, self->retry_};
+  const PullFetch::Site site{self->http(), self->slots_, self->retry_, self->shunned_, self->limits_};
   auto one = std::make_shared<PullFetch>(site, order, target->part, have, progress);
   auto fetched = co_await PullFetch::run(one, token);
   if (!fetched && one->outdated()) {
+    order.machines.clear();
     one = std::make_shared<PullFetch>(site, order, target->part, have, progress);
     fetched = co_await PullFetch::run(one, token);
   }
@@ -297,7 +255,8 @@ Async<Puller::Obtained> Puller::obtain(Self self, TargetPtr target, PullOrder or
                     (wanted.sha256.empty() ? !wanted.version.empty() && noted->version == wanted.version
                                            : noted->sha256 == wanted.sha256);
   if (same) co_return Obtained{*noted, true};
-  Obtained out{{-1, 0, wanted.version, ""}, false};
+  Obtained out;
+  out.pulled.size_bytes = -1, out.pulled.version = wanted.version;
   std::string sha256 = wanted.sha256;
   if (sha256.empty() && cached && !wanted.version.empty() && cached->version == wanted.version) sha256 = cached->sha256;
   if (!sha256.empty()) {
@@ -317,55 +276,91 @@ Async<Puller::Obtained> Puller::obtain(Self self, TargetPtr target, PullOrder or
   }
   out.pulled.version = fetched->version();
   out.pulled.moved_bytes = fetched->moved_bytes();
+  out.pulled.shared_bytes = fetched->shared_bytes();
+  out.pulled.liars = fetched->liars();
+  co_return out;
+}
+
+// Whether the part file is what was asked for, which completes `pulled`. It is discarded if not.
+Async<> Puller::check(Self self, TargetPtr target, const PullOrder& order, Pulled& pulled, CancelToken token) {
+  const PullRequest& wanted = order.request;
+  RILLE_CO_TRY(const store::Fingerprint print, co_await read_through(self->loop_, target->part->path(), "", token));
+  pulled.size_bytes = print.size_bytes, pulled.sha256 = print.sha256;
+  const bool right = (wanted.sha256.empty() || print.sha256 == wanted.sha256) &&
+                     (wanted.size_bytes < 0 || print.size_bytes == wanted.size_bytes);
+  const bool disputed = order.share && order.share->has_taken() && order.share->disputed();
+  if (right && !disputed) co_return success();
+  target->part->discard();
+  co_return make_error(
+      ErrorKind::integrity,
+      fmt::format("'{}' has {} bytes and the SHA-256 {}, but {} bytes and '{}' are expected",
+                  net::shown_address(order.url), print.size_bytes, print.sha256, wanted.size_bytes, wanted.sha256),
+      "the source has changed or is damaged, or the expected digest is of another version");
+}
+
+// Brings the file to its place, and into the cache as far as that moves no bytes.
+Async<Pulled> Puller::bring(Self self, TargetPtr target, PullOrder order, TransferProgress progress,
+                            CancelToken token) {
+  RILLE_CO_TRY(std::shared_ptr<KeyLock> lock, co_await Puller::lock(self, order.request.key, token));
+  RILLE_CO_TRY(Obtained got, co_await obtain(self, target, order, progress, token));
+  if (!order.request.version.empty()) got.pulled.version = order.request.version;
+  if (got.in_place) co_return std::move(got.pulled);
+  auto right = co_await check(self, target, order, got.pulled, token);
+  const bool taken = order.share && order.share->has_taken();
+  if (!right && taken && right.error().kind == ErrorKind::integrity) {
+    order.machines.clear();
+    const std::vector<int> liars = got.pulled.liars;
+    RILLE_CO_TRY(got, co_await obtain(self, target, order, progress, token));
+    if (!order.request.version.empty()) got.pulled.version = order.request.version;
+    got.pulled.liars = liars;
+    right = co_await check(self, target, order, got.pulled, token);
+  }
+  if (!right) co_return std::move(right).error();
+  Pulled out = std::move(got.pulled);
+  // Later pulls look for a version in the cache, also of other runs, which trust none of these machines.
+  target->named = !order.request.sha256.empty() || !(order.share && order.share->has_taken());
+  auto finish = [target, out]() -> Result<bool> {
+    const bool cached = target->clone_into_cache(out);
+    RILLE_CHECK(target->part->finish());
+    target->write_note(out);
+    return cached;
+  };
+  RILLE_CO_TRY(const bool cached, co_await thread_job(self->loop_, std::move(finish)));
+  if (cached && order.share) order.share->whole_copy(target->cached(out));
+  if (!cached && !self->closing_.cancelled()) {
+    ++self->filling_;
+    self->loop_.spawn(fill_cache(self, std::move(target), out, order.share, std::move(lock)));
+  }
   co_return out;
 }
 
 Async<Pulled> Puller::pull(Self self, PullOrder order, TransferProgress progress, CancelToken token) {
-  const PullRequest& wanted = order.request;
-  RILLE_CO_TRY(TargetPtr target, self->target_of(order));
-  RILLE_CO_TRY(std::shared_ptr<KeyLock> lock, co_await Puller::lock(self, wanted.key, token));
-  RILLE_CO_TRY(Obtained got, co_await obtain(self, target, order, progress, token));
-  Pulled out = std::move(got.pulled);
-  if (!wanted.version.empty()) out.version = wanted.version;
-  if (!got.in_place) {
-    RILLE_CO_TRY(const store::Fingerprint print, co_await read_through(self->loop_, target->part->path(), "", token));
-    if ((!wanted.sha256.empty() && print.sha256 != wanted.sha256) ||
-        (wanted.size_bytes >= 0 && print.size_bytes != wanted.size_bytes)) {
-      target->part->discard();
-      co_return make_error(
-          ErrorKind::integrity,
-          fmt::format("'{}' has {} bytes and the SHA-256 {}, but {} bytes and '{}' are expected",
-                      net::shown_address(order.url), print.size_bytes, print.sha256, wanted.size_bytes, wanted.sha256),
-          "the source has changed or is damaged, or the expected digest is of another version");
-    }
-    out.size_bytes = print.size_bytes, out.sha256 = print.sha256;
-    auto finish = [target, out]() -> Result<bool> {
-      const bool cached = target->clone_into_cache(out);
-      RILLE_CHECK(target->part->finish());
-      target->write_note(out);
-      return cached;
-    };
-    RILLE_CO_TRY(const bool cached, co_await thread_job(self->loop_, std::move(finish)));
-    if (!cached && !self->closing_.cancelled()) {
-      ++self->filling_;
-      self->loop_.spawn(fill_cache(self, std::move(target), out, std::move(lock)));
-    }
-  }
-  if (progress) progress(out.size_bytes, out.size_bytes);
+  const std::shared_ptr<Share> share = order.share;
+  auto target = self->target_of(order);
+  Result<Pulled> out = target ? Result<Pulled>(Pulled()) : Result<Pulled>(target.error());
+  if (target) out = co_await bring(self, *target, std::move(order), progress, std::move(token));
+  // An address that expired is signed again, and the pull goes on.
+  if (share && !out && out.error().code != "address_expired") share->end();
+  if (share && out) share->whole(out->size_bytes, (*target)->path);
+  if (progress && out) progress(out->size_bytes, out->size_bytes);
   co_return out;
 }
 
 // The file may be edited meanwhile: only what has the digest still is kept. A cache that is full or broken only goes
 // without the file.
-Task<void> Puller::fill_cache(Self self, TargetPtr target, Pulled pulled, std::shared_ptr<KeyLock> lock) {
+Task<void> Puller::fill_cache(Self self, TargetPtr target, Pulled pulled, std::shared_ptr<Share> share,
+                              std::shared_ptr<KeyLock> lock) {
   auto place_for = [target, pulled] { return target->cache.place_for(pulled.sha256, pulled.size_bytes); };
   const Result<std::string> place = co_await thread_job(self->loop_, std::move(place_for));
   if (place && !place->empty()) {
     const std::string fresh = *place + ".tmp-" + random_hex(6);
     const auto copied = co_await read_through(self->loop_, target->path, fresh, self->closing_.token());
-    if (copied && copied->sha256 == pulled.sha256 && ::rename(fresh.c_str(), place->c_str()) == 0)
-      target->cache.note(target->source, {pulled.version, pulled.sha256}).ok();
-    else ::unlink(fresh.c_str());
+    if (copied && copied->sha256 == pulled.sha256 && ::rename(fresh.c_str(), place->c_str()) == 0) {
+      (void)target->note_in_cache(pulled);
+      if (share) share->whole_copy(*place);
+    } else {
+      ::unlink(fresh.c_str());
+    }
   }
   lock.reset();
   if (--self->filling_ == 0 && self->filled_) self->filled_->set(true);

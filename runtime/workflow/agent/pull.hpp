@@ -4,7 +4,9 @@
 // The cache is beside D and shared by all agents of this user on the machine (mode 0700, of this user), at most a
 // quarter of the disk's free bytes; if it cannot be made there, it is in D. A lock per source lets one pull fetch while
 // others of the same source wait, in this agent and in others; then they copy. What a file system can clone is not
-// copied; otherwise the cache is filled after the pull has ended, as long as the lock is held. Loop thread only.
+// copied; otherwise the cache is filled after the pull has ended, as long as the lock is held.
+// What came from other machines and is not what was asked for, or is disputed, is fetched again from the server alone.
+// Loop thread only.
 #pragma once
 
 #include <memory>
@@ -21,8 +23,10 @@ namespace rille::agent {
 
 inline constexpr std::size_t pulls_max = 64;  // of one channel at the same time; the runner holds others back
 
-// The request as the agent gets it. invalid: a value is missing or out of range.
+// The request as the agent gets it. invalid: a value is missing or out of range. share: as the header has it; the
+// session makes the Share of it.
 Result<PullOrder> pull_order_from(const Value& header);
+Result<std::optional<PullShare>> pull_share_from(const Value& header, const std::string& body);
 Value pull_header(const PullRequest& request, const PullAddress& address, std::int64_t now_wall_us);
 
 class Puller : public std::enable_shared_from_this<Puller> {
@@ -30,7 +34,7 @@ class Puller : public std::enable_shared_from_this<Puller> {
   static constexpr int gets_max = 64;  // at the same time
 
   // `directory`: D. `retry`: how often a GET without an answer is tried.
-  Puller(Loop& loop, std::string directory, net::Retry retry);
+  Puller(Loop& loop, std::string directory, net::Retry retry, PeerLimits limits = {});
   static Async<Pulled> pull(std::shared_ptr<Puller> self, PullOrder order, TransferProgress progress,
                             CancelToken token);
   // Ends what still fills the cache, and waits for it.
@@ -40,6 +44,8 @@ class Puller : public std::enable_shared_from_this<Puller> {
   struct Target;
   struct KeyLock;
   struct Obtained {
+    Obtained() = default;
+    Obtained(Pulled p, bool there) : pulled(std::move(p)), in_place(there) {}
     Pulled pulled;
     bool in_place = false;  // the file is there, unchanged; else the part file is complete
   };
@@ -55,13 +61,19 @@ class Puller : public std::enable_shared_from_this<Puller> {
                                                  TransferProgress progress, CancelToken token);
   static Async<Obtained> obtain(Self self, TargetPtr target, PullOrder order, TransferProgress progress,
                                 CancelToken token);
-  static Task<void> fill_cache(Self self, TargetPtr target, Pulled pulled, std::shared_ptr<KeyLock> lock);
+  static Async<Pulled> bring(Self self, TargetPtr target, PullOrder order, TransferProgress progress,
+                             CancelToken token);
+  static Async<> check(Self self, TargetPtr target, const PullOrder& order, Pulled& pulled, CancelToken token);
+  static Task<void> fill_cache(Self self, TargetPtr target, Pulled pulled, std::shared_ptr<Share> share,
+                               std::shared_ptr<KeyLock> lock);
 
   Loop& loop_;
   std::string work_, notes_, cache_directory_;
   net::Retry retry_;
   std::optional<net::HttpClient> http_;  // made when it is first needed: loading libcurl takes time
   PullSlots slots_;
+  PeerLimits limits_;
+  std::shared_ptr<PeersShunned> shunned_ = std::make_shared<PeersShunned>();
   CancelSource closing_;
   int filling_ = 0;
   std::optional<Future<bool>> filled_;

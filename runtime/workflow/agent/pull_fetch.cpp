@@ -61,6 +61,29 @@ PullFetch::PullFetch(Site site, PullOrder order, std::shared_ptr<PullPart> part,
     expires_.emplace(loop_.clock(), loop_.clock().wall_us() + order_.expires_in_ms * 1000);
     margin_ms_ = std::min(expiry_margin_ms, order_.expires_in_ms / 4);
   }
+  if (order_.share && !order_.machines.empty())
+    peers_ = std::make_shared<PeerFetch>(loop_, order_.share, order_.machines, site_.shunned, site_.limits);
+}
+
+// Begins without the server, if what the runner knows of the object is enough to ask other machines for it.
+bool PullFetch::join() {
+  if (!peers_ || object_.size_bytes <= 0 || object_.version.empty() || !part_->begin(object_)) return false;
+  missing_.clear();
+  for (std::size_t part = 0; part < object_.parts(); ++part) missing_.push_back(part);
+  return true;
+}
+
+// What is here by now. Parts of another size are passed on when the object is whole.
+void PullFetch::tell_share() {
+  if (!order_.share) return;
+  const bool in_parts = object_.part_bytes == order_.share->part_bytes();
+  order_.share->begin(object_.size_bytes, part_->path(), resumed_);
+  const std::vector<std::size_t> missing = part_->missing();
+  for (std::size_t part = 0, at = 0; in_parts && part < object_.parts(); ++part) {
+    if (at < missing.size() && missing[at] == part) ++at;
+    else order_.share->have(part);
+  }
+  order_.share->got(done_bytes_);
 }
 
 Async<> PullFetch::run(Self self, CancelToken token) {
@@ -75,9 +98,15 @@ Async<> PullFetch::run(Self self, CancelToken token) {
       missing_bytes += std::min(self->object_.part_bytes,
                                 self->object_.size_bytes - static_cast<std::int64_t>(part) * self->object_.part_bytes);
     self->done_bytes_ = self->object_.size_bytes - missing_bytes;
+    self->tell_share();
   } else {
     if (self->object_.size_bytes > 0) RILLE_CO_CHECK(self->part_->check_room(self->object_.size_bytes));
     self->missing_ = {0};
+    if (self->join()) {
+      self->begun_ = self->gate_open_ = self->joined_ = true;
+      self->have_.clear();
+      self->tell_share();
+    }
   }
   if (self->progress_) self->progress_(self->done_bytes_, self->object_.size_bytes);
   const bool one = self->object_.size_bytes >= 0 && self->object_.parts() == 1;
@@ -118,7 +147,7 @@ Async<> PullFetch::work(Self self, CancelToken token) {
   RILLE_CO_CHECK(co_await enter(self));
   while (!self->missing_.empty()) {
     Piece piece = self->next_piece();
-    auto fetched = co_await fetch(self, piece, token);
+    auto fetched = co_await from_anywhere(self, piece, token);
     if (fetched && !self->not_modified_ && piece.ranged && self->object_.parts() > 1)
       fetched = co_await note_done(self, piece.index);
     if (!fetched) {
@@ -128,6 +157,41 @@ Async<> PullFetch::work(Self self, CancelToken token) {
   }
   self->open_gate();
   co_return success();
+}
+
+Async<> PullFetch::from_anywhere(Self self, Piece& piece, CancelToken token) {
+  RILLE_CO_TRY(const bool there, co_await from_machines(self, piece, token));
+  if (self->peers_ && self->order_.share->has_taken() && self->order_.share->disputed()) {
+    self->useless_ = self->disputed_ = true;
+    co_return make_error(ErrorKind::integrity, fmt::format("machines disagree about '{}'", self->shown_url()));
+  }
+  if (there) co_return success();
+  co_return co_await fetch(self, piece, token);
+}
+
+// True: another machine gave the part, and it has the digest that the runner tells.
+Async<bool> PullFetch::from_machines(Self self, Piece& piece, CancelToken token) {
+  const PeerFetch::Sink sink = [self, &piece](std::string_view bytes) { return self->keep(piece, bytes); };
+  const PeerFetch::Pace pace = [self] { return self->pace_.wait_ms(self->loop_.clock().monotonic_ns()); };
+  while (self->peers_ && self->begun_ && self->peers_->any()) {
+    const PeerRequest wanted{piece.begin, piece.end};
+    RILLE_CO_TRY(const int machine, co_await PeerFetch::get(self->peers_, wanted, sink, pace, token));
+    bool right = false;
+    if (machine >= 0) {
+      const std::function<Result<std::string>()> hash = [part = self->part_, wanted] {
+        return part->digest(wanted.begin, wanted.end);
+      };
+      RILLE_CO_TRY(std::string digest, co_await thread_job(self->loop_, hash));
+      RILLE_CO_TRY(right, co_await PeerFetch::check(self->peers_, machine, piece.index, std::move(digest), token));
+    }
+    if (right) {
+      self->shared_bytes_ += piece.end - piece.begin;
+      self->order_.share->took();
+      co_return true;
+    }
+    self->start_again(piece);
+  }
+  co_return false;
 }
 
 PullFetch::Piece PullFetch::next_piece() {
@@ -144,6 +208,8 @@ PullFetch::Piece PullFetch::next_piece() {
 Async<> PullFetch::note_done(Self self, std::size_t part) {
   self->part_->mark(part);
   self->unsynced_.push_back(part);
+  if (self->order_.share && self->object_.part_bytes == self->order_.share->part_bytes())
+    self->order_.share->have(part);
   const std::int64_t now_ns = self->loop_.clock().monotonic_ns();
   if (self->syncing_ || now_ns - self->synced_ns_ < sync_every_ns) co_return success();
   self->syncing_ = true;
@@ -282,6 +348,8 @@ Result<> PullFetch::learn(const net::HttpResponse& answer, std::int64_t total) {
                       "fetch it in larger parts (part_bytes)");
   RILLE_CHECK(part_->begin(object_));
   begun_ = true;
+  tell_share();
+  if (order_.share) order_.share->tell_object(object_.size_bytes, object_.validator);
   missing_.clear();
   for (std::size_t part = 1; part < object_.parts(); ++part) missing_.push_back(part);
   open_gate();
@@ -293,10 +361,17 @@ Result<> PullFetch::take(Piece& piece, std::string_view bytes) {
   if (piece.end >= 0 && piece.begin + piece.got_bytes + size > piece.end)
     return make_error(ErrorKind::network, fmt::format("'{}' sends more bytes than it announced", shown_url()),
                       "the server, or a proxy before it, is damaged: use another address");
+  RILLE_CHECK(keep(piece, bytes));
+  moved_bytes_ += size;
+  return success();
+}
+
+Result<> PullFetch::keep(Piece& piece, std::string_view bytes) {
+  const auto size = static_cast<std::int64_t>(bytes.size());
   RILLE_CHECK(part_->write(piece.begin + piece.got_bytes, bytes));
   piece.got_bytes += size;
-  moved_bytes_ += size;
   done_bytes_ += size;
+  if (order_.share) order_.share->got(done_bytes_);
   pace_.take(size, loop_.clock().monotonic_ns());
   if (progress_) progress_(done_bytes_, object_.size_bytes);
   return success();

@@ -1,9 +1,10 @@
 // PullFetch: the network side of a pull. It fetches the missing parts of one object by several ranged GETs at once into
 // a PullPart. The first answer's head decides: a server that answers with the whole object (200), or that gives no
-// validator for parts, is read in one stream, and the others of the GETs are not sent.
-// Errors: integrity: the object changed meanwhile; auth, code address_expired: the address is refused or about to
-// expire; network, code cannot_reach: no answer at all; quota, code disk_full; invalid: there is no such object; those
-// of net/http.hpp and PullPart. Parts that are done are kept, unless the object changed. Loop thread only.
+// validator for parts, is read in one stream, and the others of the GETs are not sent. Of a share, a part is first
+// asked for from other machines of the run; without such a machine, or when none gives it, it is fetched from the
+// server. Errors: integrity: the object changed meanwhile; auth, code address_expired: the address is refused or about
+// to expire; network, code cannot_reach: no answer at all; quota, code disk_full; invalid: there is no such object;
+// those of net/http.hpp and PullPart. Parts that are done are kept, unless the object changed. Loop thread only.
 #pragma once
 
 #include <deque>
@@ -16,6 +17,7 @@
 #include "runtime/core/net/http.hpp"
 #include "runtime/core/net/redact.hpp"
 #include "runtime/workflow/agent/client.hpp"
+#include "runtime/workflow/agent/peer_fetch.hpp"
 #include "runtime/workflow/agent/pull_part.hpp"
 
 namespace rille::agent {
@@ -24,7 +26,9 @@ struct PullOrder {
   PullRequest request;
   std::string url;  // secret
   net::Headers headers;
-  std::int64_t expires_in_ms = 0;  // 0: does not expire. Relative, since the clocks of two machines differ
+  std::int64_t expires_in_ms = 0;            // 0: does not expire. Relative, since the clocks of two machines differ
+  std::shared_ptr<Share> share;              // null: it is not passed on
+  std::vector<PeerFetch::Machine> machines;  // that may have parts of the share
 };
 
 // How fast bytes may come: bytes_per_second_max over all parts of a pull.
@@ -68,15 +72,19 @@ class PullFetch : public std::enable_shared_from_this<PullFetch> {
     net::HttpClient& http;
     PullSlots& slots;
     net::Retry retry;
+    std::shared_ptr<PeersShunned> shunned;
+    PeerLimits limits;
   };
   // `have`: the validator of a copy that the caller has; the server is then asked only for another version.
   PullFetch(Site site, PullOrder order, std::shared_ptr<PullPart> part, std::string have, TransferProgress progress);
   static Async<> run(std::shared_ptr<PullFetch> self, CancelToken token);
 
-  // What was left of an earlier pull did not fit any more, and is gone: a new fetch can begin.
-  bool outdated() const { return resumed_ && useless_ && moved_bytes_ == 0; }
+  // What was left of an earlier pull, or came from other machines, does not fit and is gone: a new fetch can begin.
+  bool outdated() const { return useless_ && (disputed_ || ((resumed_ || joined_) && moved_bytes_ == 0)); }
   bool not_modified() const { return not_modified_; }
   std::int64_t moved_bytes() const { return moved_bytes_; }
+  std::int64_t shared_bytes() const { return shared_bytes_; }  // that other machines gave
+  std::vector<int> liars() const { return peers_ ? peers_->liars() : std::vector<int>(); }
   std::string version() const { return object_.version.empty() ? object_.validator : object_.version; }
 
  private:
@@ -92,6 +100,10 @@ class PullFetch : public std::enable_shared_from_this<PullFetch> {
   std::string shown_url() const { return net::shown_address(order_.url); }
   static Async<> work(Self self, CancelToken token);
   static Async<> enter(Self self);
+  bool join();
+  void tell_share();
+  static Async<bool> from_machines(Self self, Piece& piece, CancelToken token);
+  static Async<> from_anywhere(Self self, Piece& piece, CancelToken token);
   static Async<> fetch(Self self, Piece& piece, CancelToken token);
   static Async<> note_done(Self self, std::size_t part);
   Piece next_piece();
@@ -103,6 +115,7 @@ class PullFetch : public std::enable_shared_from_this<PullFetch> {
   Result<> head_of_whole(Piece& piece, const net::HttpResponse& answer);
   Result<> learn(const net::HttpResponse& answer, std::int64_t total);
   Result<> take(Piece& piece, std::string_view bytes);
+  Result<> keep(Piece& piece, std::string_view bytes);
   void start_again(Piece& piece);
   Error changed();
   Error expired() const;
@@ -125,12 +138,14 @@ class PullFetch : public std::enable_shared_from_this<PullFetch> {
   std::vector<std::size_t> unsynced_;
   bool begun_ = false;  // the object's size and validator are known, and the part file is there
   bool entered_ = false, gate_open_ = false, heard_ = false, not_modified_ = false, syncing_ = false;
-  bool resumed_ = false;
+  bool resumed_ = false, disputed_ = false;
+  bool joined_ = false;   // it began with what the runner knows of the object, without asking the server
   bool useless_ = false;  // the part file is of another version: discarded when no worker uses it any more
   std::vector<Future<bool>> at_gate_;
   std::optional<Error> failed_;
   CancelSource stop_;
-  std::int64_t done_bytes_ = 0, moved_bytes_ = 0, synced_ns_ = 0;
+  std::int64_t done_bytes_ = 0, moved_bytes_ = 0, shared_bytes_ = 0, synced_ns_ = 0;
+  std::shared_ptr<PeerFetch> peers_;  // null: nothing comes from other machines
 };
 
 }  // namespace rille::agent

@@ -3,8 +3,8 @@
 // The note is one line of JSON (the object, the size of a part, the boot id), then one character per part: '0' not
 // there, '1' written since this boot, '2' also synced to the disk. A character is written in place, after the bytes
 // that it claims: '1' outlives a killed agent, '2' also a power cut, after which '1' counts as '0'. So no state of the
-// note claims a part that is not there. An object of one part has no note. Loop thread, except sync() and finish(),
-// which block and run on the thread pool.
+// note claims a part that is not there. An object of one part has no note. Loop thread, except digest(), sync() and
+// finish(), which block and run on the thread pool.
 #pragma once
 
 #include <cstdint>
@@ -43,6 +43,7 @@ class PullPart {
   Result<> end_at(std::int64_t size_bytes) const;  // for an object whose size is known only at its end
   void mark(std::size_t part);                     // the part's bytes are written
   std::vector<std::size_t> missing() const;
+  Result<std::string> digest(std::int64_t begin, std::int64_t end) const;  // SHA-256 of bytes that are there; blocks
 
   Result<> sync(const std::vector<std::size_t>& marked) const;  // syncs the file, then notes these parts as synced
   Result<> finish();                                            // syncs the file and renames it to its destination

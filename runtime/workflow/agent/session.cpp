@@ -74,7 +74,8 @@ Task<void> Session::serve(std::shared_ptr<Session> self) {
 void Session::dispatch(Frame frame) {
   std::int64_t id = frame.header.integer("id");
   std::string op = frame.header.text("op");
-  const bool asks = op == "describe" || op == "status" || op == "attach" || op == "detach" || op == "cancel_pull";
+  const bool asks = op == "describe" || op == "status" || op == "attach" || op == "detach" || op == "cancel_pull" ||
+                    op == "listen" || op == "digests";
   const Result<> allowed = may(op);
   if (!asks && allowed && host_.used) host_.used();
   if (FileServer::handles(op)) {
@@ -87,7 +88,11 @@ void Session::dispatch(Frame frame) {
   } else if (op == "unpack" && allowed) {
     host_.loop.spawn(unpack(shared_from_this(), id, std::move(frame.header)));
   } else if (op == "pull" && allowed) {
-    pull(id, frame.header);
+    pull(id, frame.header, frame.body);
+  } else if (op == "listen" && allowed) {
+    host_.loop.spawn(listen(shared_from_this(), id));
+  } else if (op == "digests" && allowed) {
+    tell_share(frame.header, frame.body);
   } else if (op == "cancel_pull") {
     if (auto it = pulls_.find(frame.header.integer("pull")); it != pulls_.end())
       it->second->stop.cancel(make_error(ErrorKind::cancelled, "the runner cancelled the pull"));
@@ -252,7 +257,7 @@ Task<void> Session::stream(std::shared_ptr<Session> self, std::int64_t id, std::
   self->attaches_.erase(id);
 }
 
-void Session::pull(std::int64_t id, const Value& header) {
+void Session::pull(std::int64_t id, const Value& header, const std::string& body) {
   auto refuse = [&](Error why) { host_.loop.spawn(respond_later(shared_from_this(), id, std::move(why))); };
   // The runner no longer counts a pull that it has cancelled; here that pull may still be ending.
   const auto wanted = static_cast<std::size_t>(
@@ -263,6 +268,8 @@ void Session::pull(std::int64_t id, const Value& header) {
         "use the same version of rille here and on the instance"));
   auto order = pull_order_from(header);
   if (!order) return refuse(order.error());
+  const Result<> shared = share_into(*order, header, body);
+  if (!shared) return refuse(shared.error());
   auto entry = std::make_unique<Pull>(connection_->token());
   CancelToken token = entry->stop.token();
   pulls_[id] = std::move(entry);
@@ -277,7 +284,8 @@ Task<void> Session::pull_one(std::shared_ptr<Session> self, std::int64_t id, Pul
   Result<Reply> reply = pulled ? Result<Reply>(Reply{}) : Result<Reply>(pulled.error());
   if (pulled) {
     reply->value.set("size", pulled->size_bytes).set("moved", pulled->moved_bytes);
-    reply->value.set("version", pulled->version).set("sha256", pulled->sha256);
+    reply->value.set("version", pulled->version).set("sha256", pulled->sha256).set("shared", pulled->shared_bytes);
+    if (!pulled->liars.empty()) reply->value.set("liars", Value::Array(pulled->liars.begin(), pulled->liars.end()));
   }
   self->pulls_.erase(id);  // before the runner hears of it, and asks for the next one
   (co_await self->respond(id, std::move(reply))).ok();

@@ -1,8 +1,8 @@
 // Session: one client's channel, on the agent's side. Sends hello, then answers requests: file requests one after the
 // other on the thread pool, so that chunks are written in order; all other requests, also pushes, at once. Each attach
 // streams until its call ends, each pull until its file is there, and each unpack has a thread of the pool until it
-// ends; detach cancels an attach or an unpack, cancel_pull a pull. Host is the session's interface to the agent. Loop
-// thread only.
+// ends; detach cancels an attach or an unpack, cancel_pull a pull. While a runner listens, the pulls of its channel
+// pass their objects on (session_share.cpp). Host is the session's interface to the agent. Loop thread only.
 #pragma once
 
 #include <deque>
@@ -14,6 +14,7 @@
 #include "runtime/workflow/agent/call_table.hpp"
 #include "runtime/workflow/agent/connection.hpp"
 #include "runtime/workflow/agent/file_server.hpp"
+#include "runtime/workflow/agent/peers.hpp"
 #include "runtime/workflow/agent/pull.hpp"
 #include "runtime/workflow/agent/push.hpp"
 
@@ -25,6 +26,7 @@ struct Host {  // outlives the sessions
   CallTable& calls;
   Admission& admission;
   std::shared_ptr<Puller> puller;
+  std::shared_ptr<Peers> peers;
   std::function<Value()> hello;  // makes the hello's fields: instance, process, pid, started_wall_us
   std::function<Result<Value>()> describe;
   std::function<void()> shutdown;
@@ -33,7 +35,7 @@ struct Host {  // outlives the sessions
 
 class Session : public std::enable_shared_from_this<Session> {
  public:
-  static constexpr std::size_t file_requests_max = 64, attaches_max = 256, pushes_max = 64;
+  static constexpr std::size_t file_requests_max = 64, attaches_max = 256, pushes_max = 64, shares_max = 10'000;
 
   Session(Host& host, std::unique_ptr<Stream> stream);
   // Serves the client; returns when the channel has ended.
@@ -51,8 +53,13 @@ class Session : public std::enable_shared_from_this<Session> {
   // Room for one more request that lasts; its token is cancelled by detach and with the channel.
   Result<CancelToken> follow(std::int64_t id);
   static Task<void> unpack(std::shared_ptr<Session> self, std::int64_t id, Value header);
-  void pull(std::int64_t id, const Value& header);
+  void pull(std::int64_t id, const Value& header, const std::string& body);
   static Task<void> pull_one(std::shared_ptr<Session> self, std::int64_t id, PullOrder order, CancelToken token);
+  static Task<void> listen(std::shared_ptr<Session> self, std::int64_t id);
+  Result<> share_into(PullOrder& order, const Value& header, const std::string& body);
+  void make_room_for_share();
+  void tell_share(const Value& header, const std::string& body);
+  void tell_runner(Value value);
   void tell_progress(std::int64_t id, std::int64_t done_bytes, std::int64_t total_bytes);
   static Task<void> send_progress(std::shared_ptr<Session> self, Frame frame);
   Async<> respond(std::int64_t id, Result<Reply> reply);
@@ -79,6 +86,9 @@ class Session : public std::enable_shared_from_this<Session> {
   };
   std::map<std::int64_t, std::unique_ptr<Pull>> pulls_;
   std::optional<Future<Result<>>> pulls_ended_;
+  std::int64_t listening_ = 0;  // the request `listen`; 0: nothing is passed on
+  std::map<std::string, std::shared_ptr<Share>> shares_;
+  std::deque<std::string> shares_in_order_;
   bool telling_ = false;  // a frame with progress waits to be written: none is queued behind it
 };
 

@@ -73,7 +73,10 @@ Value LeaseView::to_value() const {
 }
 
 Calls::Calls(RunImpl& run, lease::Manager* leases, std::shared_ptr<Connector> connector)
-    : run_(run), leases_(leases), connector_(std::move(connector)) {}
+    : run_(run), leases_(leases), connector_(std::move(connector)),
+      fanout_(run.loop(), [&run](const std::string& said) {
+        run.event("warning", Value().set("what", "stage").set("message", said));
+      }) {}
 Calls::~Calls() { closed_.cancel(make_error(ErrorKind::cancelled, "the run has ended")); }
 
 std::string Calls::call_key(const std::string& lease_id, const std::string& key) const {

@@ -14,6 +14,7 @@
 
 #include "runtime/core/net/http.hpp"
 #include "runtime/workflow/agent/client.hpp"
+#include "runtime/workflow/engine/fanout.hpp"
 #include "runtime/workflow/engine/lease_session.hpp"
 #include "runtime/workflow/engine/run.hpp"
 #include "runtime/workflow/lease/manager.hpp"
@@ -202,6 +203,9 @@ class Calls {
   Async<> pull_one(StagingPtr s, std::size_t i, agent::AgentClient& agent, agent::TransferProgress progress,
                    CancelToken token);
   static Async<agent::PullAddress> sign_one(StagingPtr s, std::size_t i, CancelToken token);
+  Result<std::optional<Fanout::Wanted>> passed_on(const Staging& s, std::size_t i, const agent::AgentClient& agent);
+  Async<agent::PullAddress> sign_shared(StagingPtr s, std::size_t i, Fanout::Wanted wanted,
+                                        std::shared_ptr<bool> joined, CancelToken token);
   Async<> fetch_here(StagingPtr s, CancelToken token);
   Async<> fetch_objects_here(StagingPtr s, CancelToken token);
   void tell_staged(const Staging& s);
@@ -253,7 +257,8 @@ class Calls {
   std::map<std::string, std::string> detached_;   // detached leases of the home: name -> id
   std::int64_t detached_read_ns_ = -1;            // when these were read; -1: read them again
   std::map<std::string, LeaseSession> sessions_;  // by lease id; entries are never erased
-  std::int64_t beat_us_ = 0;                      // time of the run's last heartbeat
+  Fanout fanout_;
+  std::int64_t beat_us_ = 0;  // time of the run's last heartbeat
   std::unique_ptr<Timer> clock_;
   CancelSource closed_;
 };

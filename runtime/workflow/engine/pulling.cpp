@@ -14,6 +14,7 @@
 #include "runtime/workflow/engine/calls.hpp"
 #include "runtime/workflow/engine/run_impl.hpp"
 #include "runtime/workflow/engine/staging.hpp"
+#include "runtime/workflow/provider/rent_options.hpp"
 #include "runtime/workflow/transfer/store_files.hpp"
 
 namespace rille::engine {
@@ -194,12 +195,54 @@ Async<> Calls::pull_one(StagingPtr s, std::size_t i, agent::AgentClient& agent, 
   request.sha256 = s->choices.sha256;
   if (const std::int64_t most = s->choices.bytes_per_second_max)
     request.bytes_per_second_max = std::max<std::int64_t>(1, most / static_cast<std::int64_t>(workers_of(*s)));
-  const agent::PullSign sign = [s, i](CancelToken t) { return sign_one(s, i, std::move(t)); };
-  RILLE_CO_TRY(const agent::Pulled pulled,
-               co_await agent.pull(std::move(request), sign, std::move(progress), std::move(token)));
-  s->files[i].size_bytes = pulled.size_bytes;
-  s->version = pulled.version;
+  RILLE_CO_TRY(const std::optional<Fanout::Wanted> wanted, passed_on(*s, i, agent));
+  const auto life = run_.life_.watch();
+  const auto joined = std::make_shared<bool>(false);
+  agent::PullSign sign = [s, i](CancelToken t) { return sign_one(s, i, std::move(t)); };
+  if (wanted)
+    sign = [this, s, i, wanted, joined](CancelToken t) { return sign_shared(s, i, *wanted, joined, std::move(t)); };
+  const Result<agent::Pulled> pulled =
+      co_await agent.pull(std::move(request), sign, std::move(progress), std::move(token));
+  if (*joined && life.alive()) RILLE_CO_CHECK(fanout_.leave(*wanted, pulled));
+  if (!pulled) co_return pulled.error();
+  s->files[i].size_bytes = pulled->size_bytes;
+  s->version = pulled->version;
   co_return success();
+}
+
+// What the machine may get from others, or they from it; empty: nothing. Whoever gets bytes from a machine of the run
+// trusts it with them, unless the digest of the whole is given: that is for the members of one cluster only.
+Result<std::optional<Fanout::Wanted>> Calls::passed_on(const Staging& s, std::size_t i,
+                                                       const agent::AgentClient& agent) {
+  const std::optional<Fanout::Wanted> no;
+  const std::shared_ptr<agent::AgentClient> held = session(s.lease).agent;
+  if (held.get() != &agent || !connector_->real_time()) return no;
+  RILLE_TRY(const std::optional<lease::Lease> l, leases_->find(s.lease));
+  if (!l || l->provider == "local") return no;  // the machines of one host share a cache
+  const std::string cluster = provider::cluster_in(l->request);
+  const std::string& digest = s.choices.sha256;
+  if (cluster.empty() && (digest.empty() || sessions_.size() < 2)) return no;
+  const transfer::PlannedFile& file = s.files[i];
+  Fanout::Wanted out;
+  const bool one_site = l->provider == "ssh" || l->provider == "slurm";  // their regions are hosts and partitions
+  out.group =
+      fmt::format("{}\n{}\n{}", l->provider, one_site ? "" : l->request.offer.region, digest.empty() ? cluster : "");
+  out.lease = l->id, out.name = l->name, out.agent = held;
+  out.source = s.key_of(i), out.shown = s.web() ? net::redact_url(s.from) : s.store->address(file.key);
+  out.version = file.version, out.sha256 = digest;
+  out.size_bytes = file.size_bytes, out.part_bytes = agent::PullRequest().part_bytes;
+  return std::optional(std::move(out));
+}
+
+Async<agent::PullAddress> Calls::sign_shared(StagingPtr s, std::size_t i, Fanout::Wanted wanted,
+                                             std::shared_ptr<bool> joined, CancelToken token) {
+  const auto life = run_.life_.watch();
+  RILLE_CO_TRY(agent::PullAddress out, co_await sign_one(s, i, token));
+  if (life.ended()) co_return run_gone();
+  RILLE_CO_TRY(out.share, co_await fanout_.join(wanted, *joined, std::move(token)));
+  if (life.ended()) co_return run_gone();
+  *joined = *joined || out.share.has_value();
+  co_return out;
 }
 
 Async<agent::PullAddress> Calls::sign_one(StagingPtr s, std::size_t i, CancelToken token) {

@@ -38,6 +38,7 @@ class Request:
 
     def __init__(self, handler):
         self.method, self.headers = handler.command, list(handler.headers.items())
+        self.client = handler.client_address
         self.path, _, self.query = handler.path.partition("?")
         self.pairs = own.pairs_of(self.query)
         self.asked = dict(self.pairs)
@@ -93,6 +94,7 @@ class Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
 class Store:
     """What the fakes share; `bucket_path`: what a path begins with."""
     scheme, page_max, bucket, without = "", 1000, BUCKET, ()
+    address = "127.0.0.1"
 
     def settings(self):
         return {}
@@ -101,9 +103,9 @@ class Store:
         self.objects, self.uploads, self.faults, self.calls = {}, {}, [], []
         self.offset, self.count, self.lock, self.released = 0, 0, threading.RLock(), threading.Event()
         self.dead, self.tokens, self.repeat_token = set(), 0, False  # expired keys; lists that go in a circle
-        self.server = Server(("127.0.0.1", 0), Handler)
+        self.server = Server((self.address, 0), Handler)
         self.server.store = self
-        self.host = f"127.0.0.1:{self.server.server_port}"
+        self.host = f"{self.address}:{self.server.server_port}"
         self.endpoint = "http://" + self.host
         threading.Thread(target=self.server.serve_forever, args=(0.05, ), daemon=True).start()
 

@@ -9,7 +9,7 @@ import fake_store  # noqa: E402
 
 
 class Scripts(unittest.TestCase):
-    rille = ""
+    rille, patience_s = "", 100
 
     def setUp(self):
         self.server = fake_store.S3()
@@ -23,7 +23,7 @@ class Scripts(unittest.TestCase):
 
     def run_rille(self, *words, code=0):
         done = subprocess.run([self.rille, *words], env=self.env, cwd=self.root, capture_output=True, text=True,
-                              timeout=100)
+                              timeout=self.patience_s)
         self.assertEqual(done.returncode, code, done.stdout + done.stderr)
         for secret in (fake_store.SECRET, ):
             self.assertNotIn(secret, done.stdout + done.stderr)

@@ -1,11 +1,11 @@
-#include "runtime/compute/collective/tls_socket.hpp"
+#include "runtime/core/net/tls_socket.hpp"
 
 #include <openssl/bio.h>
 #include <sys/socket.h>
 
 #include <cerrno>
 
-namespace rille::collective {
+namespace rille::net {
 
 namespace {
 
@@ -82,4 +82,4 @@ long TlsSocket::write(const char* from, std::size_t bytes) {
   return long(bytes);
 }
 
-}  // namespace rille::collective
+}  // namespace rille::net

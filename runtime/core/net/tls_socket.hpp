@@ -10,7 +10,7 @@
 
 using BIO = struct bio_st;
 
-namespace rille::collective {
+namespace rille::net {
 
 class TlsSocket {
  public:
@@ -38,4 +38,4 @@ class TlsSocket {
   std::size_t sent_ = 0;  // bytes of out_ that are sent
 };
 
-}  // namespace rille::collective
+}  // namespace rille::net

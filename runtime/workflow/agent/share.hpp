@@ -1,0 +1,94 @@
+// Share: one object that machines of a run pass on to each other, as one of them sees it: which parts are here and
+// where, and the digests of parts that the runner has told. Made by a pull, it lives until that pull fails, the channel
+// of the runner who asked for it ends, or newer ones take its place. docs/design/agent.md ("Passing on") has the rules.
+// Loop thread only, except read_part(), which blocks and runs on the thread pool.
+#pragma once
+
+#include <sys/stat.h>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/core/base/value.hpp"
+#include "runtime/core/loop/loop.hpp"
+
+namespace rille::agent {
+
+inline constexpr std::size_t share_parts_max = 1 << 16;  // larger objects are not passed on
+inline constexpr std::size_t digest_bytes = 32;          // of SHA-256
+
+// Digests of parts in one string: u32 index, little endian, then the digest, for each.
+using PartDigests = std::map<std::size_t, std::string>;
+std::string encode_digests(const PartDigests& digests);
+Result<PartDigests> digests_from(std::string_view text);  // integrity: not such a string
+
+class Share {
+ public:
+  Share(Loop& loop, std::string id, std::string key, std::int64_t part_bytes)
+      : loop_(loop), id_(std::move(id)), key_(std::move(key)), part_bytes_(part_bytes) {}
+  const std::string& id() const { return id_; }
+  const std::string& key() const { return key_; }  // secret
+  std::int64_t part_bytes() const { return part_bytes_; }
+
+  // What the pull does. begin: of this size (-1: unknown), in this file, whose parts follow; again: some were there.
+  void begin(std::int64_t size_bytes, std::string part_file, bool again);
+  void have(std::size_t part);
+  void took() { took_ = true; }  // a part from another machine
+  bool has_taken() const { return took_; }
+  void got(std::int64_t bytes) { got_bytes_ = bytes; }
+  void whole(std::int64_t size_bytes, std::string file);  // all of it is in this file, as long as that is not changed
+  void whole_copy(std::string file) { copy_ = std::move(file); }          // which nobody changes
+  void end();                                                             // the pull has failed
+  void tell_object(std::int64_t size_bytes, const std::string& version);  // what the server has told of it, first
+
+  // What the runner tells.
+  void tell(const PartDigests& digests);
+  void dispute();  // machines have told different digests: what came from machines may be false
+  bool disputed() const { return disputed_; }
+  // "": not told.
+  std::string digest(std::size_t part) const;
+
+  // What is asked for by other machines.
+  bool ended() const { return ended_; }
+  bool here(std::size_t part) const { return whole_ || (part < have_.size() && have_[part]); }
+  bool is_part(std::int64_t begin, std::int64_t end) const;  // whether these bytes are one part of it
+  std::int64_t got_bytes() const { return got_bytes_; }
+  struct Part {
+    std::string bytes, digest;
+  };
+  // Where a part that is here may be read; to be tried in order.
+  struct Place {
+    std::string file;
+    std::optional<struct stat> as;  // only as long as the file is like that
+  };
+  std::vector<Place> places() const;
+  // io: in none of the places.
+  static Result<Part> read_part(const std::vector<Place>& places, std::int64_t begin, std::int64_t end);
+  // Tells the runner the digest of a part that is here, unless both know it already.
+  void report(std::size_t part, const std::string& digest);
+  std::function<void(Value)> to_runner;  // {share, part, sha256} or {share, size, version}
+
+  // Waits until anything of it changes, for wait_ms at most.
+  static Async<> change(std::shared_ptr<Share> self, std::int64_t wait_ms, CancelToken token);
+
+ private:
+  void send(std::size_t part, const std::string& digest) const;
+  void changed();
+
+  Loop& loop_;
+  std::string id_, key_;
+  std::int64_t part_bytes_, size_bytes_ = -1, got_bytes_ = 0;
+  std::string part_file_, file_, copy_;
+  std::optional<struct stat> stamp_;
+  std::vector<bool> have_;
+  bool whole_ = false, ended_ = false, disputed_ = false, took_ = false;
+  PartDigests digests_, own_;  // told by the runner; found here
+  std::vector<Future<Result<>>> waiting_;
+};
+
+}  // namespace rille::agent
