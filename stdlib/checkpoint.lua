@@ -102,7 +102,7 @@ function checkpoint.load(state, directory, step)
       end
       place.item:load_state(saved)
     else
-      place.item:load_state(native.checkpoint_tensors(stored.files, place.name .. ".safetensors"))
+      place.item:load_state(native.checkpoint_tensors(stored.files, place.name))
     end
   end
   random.restore(stored.rng)

@@ -2,7 +2,6 @@
 // background thread writes the copies while training continues; the Write object tells when the files are complete.
 #include "runtime/compute/data/checkpoint.hpp"
 
-#include <filesystem>
 #include <utility>
 
 #include "bindings/lua/compute/snapshot.hpp"
@@ -23,7 +22,7 @@ struct Write {
 
 struct Stored {  // a checkpoint whose files are verified and open for reading
   data::Checkpoint checkpoint;
-  std::map<std::string, TensorFiles::File> files;
+  std::map<std::string, data::StatePart> parts;
   std::vector<std::string> skipped;  // newer checkpoints that failed verification, each with the reason
 };
 
@@ -101,15 +100,6 @@ struct Plan {
   data::Retention keep;
 };
 
-// The link "latest" in the checkpoints' folder is for users and box:get; Rille reads the manifests instead.
-void link_latest(const std::string& root, const std::string& name) {
-  std::error_code ec;
-  std::string temporary = root + "/.latest.new";
-  std::filesystem::remove(temporary, ec);
-  std::filesystem::create_directory_symlink(name, temporary, ec);
-  if (!ec) std::filesystem::rename(temporary, root + "/latest", ec);
-}
-
 // runs on a background thread
 Result<Value> write_files(const Plan& plan, const std::vector<Snapshot::Entry>& entries) {
   data::CheckpointStore store(plan.root);
@@ -118,7 +108,7 @@ Result<Value> write_files(const Plan& plan, const std::vector<Snapshot::Entry>& 
   for (const auto& e : entries) files[e.file].push_back(source_of(e));
   for (const auto& [file, tensors] : files) RILLE_CHECK(writer.write(file, tensors));
   RILLE_TRY(data::Checkpoint done, writer.publish(plan.manifest));
-  link_latest(plan.root, data::checkpoint_name(plan.step));
+  data::link_latest(plan.root, plan.step);
   if (auto removed = store.retain(plan.keep); !removed) return std::move(removed).error();
   Value out;
   out.set("event", "checkpoint").set("step", plan.step).set("directory", done.directory);
@@ -200,10 +190,7 @@ Async<Stored> open_latest(Loop& loop, std::string root, std::int64_t step) {
       RILLE_TRY(out.checkpoint, store.load_latest(false, &skipped));
       for (const Error& e : skipped) out.skipped.push_back(e.message);
     }
-    for (const auto& f : out.checkpoint.manifest.files) {
-      RILLE_TRY(auto file, out.checkpoint.open(f.name, data::Verify::sizes));
-      out.files.emplace(f.name, std::make_shared<const store::SafetensorsFile>(std::move(file)));
-    }
+    RILLE_TRY(out.parts, data::open_parts(out.checkpoint));
     return out;
   };
   co_return co_await thread_job(loop, std::move(job));
@@ -250,16 +237,18 @@ Result<int> newest(lua_State* L) {
   return 1;
 }
 
-// tensors(files, file name) -> { name = tensor }; each tensor is read from disk when its field is accessed
+// tensors(files, part) -> { name = tensor }; each tensor is read from disk when its field is accessed
 Result<int> tensors(lua_State* L) {
   Stored& stored = check_object<Stored>(L, 1, "checkpoint");
-  std::string name(check_text(L, 2, "file"));
-  auto found = stored.files.find(name);
-  if (found == stored.files.end())
+  const std::string name(check_text(L, 2, "part"));
+  const auto found = stored.parts.find(name);
+  if (found == stored.parts.end())
     return make_error(ErrorKind::state,
-                      fmt::format("the checkpoint {} has no file '{}'", stored.checkpoint.directory, name),
+                      fmt::format("the checkpoint {} has no '{}'", stored.checkpoint.directory, name),
                       "the checkpoint was written with a different list of states: load it with that list");
-  push_tensor_files(L, tensors_of(found->second));
+  TensorFiles files;
+  files.places = found->second;
+  push_tensor_files(L, std::move(files));
   return 1;
 }
 

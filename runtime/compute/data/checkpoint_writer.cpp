@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include <cerrno>
+#include <filesystem>
 #include <tuple>
 
 #include "runtime/compute/data/checkpoint.hpp"
@@ -28,6 +29,14 @@ Result<> move_into_place(const std::string& from, const std::string& to) {
 }
 
 }  // namespace
+
+void link_latest(const std::string& root, std::int64_t step) {
+  std::error_code failed;
+  const std::string temporary = root + "/.latest.new";
+  std::filesystem::remove(temporary, failed);
+  std::filesystem::create_directory_symlink(checkpoint_name(step), temporary, failed);
+  if (!failed) std::filesystem::rename(temporary, root + "/latest", failed);
+}
 
 CheckpointWriter::CheckpointWriter(CheckpointWriter&& o) noexcept
     : root_(std::move(o.root_)), temporary_(std::exchange(o.temporary_, {})), step_(o.step_), lock_(std::move(o.lock_)),

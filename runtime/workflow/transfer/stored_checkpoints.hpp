@@ -88,6 +88,10 @@ Result<std::shared_ptr<StoredCheckpoints>> open_stored_checkpoints(
     std::function<Result<>(const std::string& host, const std::string& port)> may_connect, std::string writer,
     std::int64_t epoch);
 
+// The files of a checkpoint's directory on this machine, the manifest last. Blocking: call it on a thread job.
+Result<std::vector<StoredFile>> files_here(const std::string& directory);
+// Sends a file of this machine.
+Async<> send_here(StoredCheckpoints& stored, std::string path, std::string key, CancelToken token);
 // Brings one file of a checkpoint into a folder of this machine, and verifies it.
 Async<> take_file(StoredCheckpoints& stored, StoredCheckpoint from, StoredFile file, std::string folder, Room room,
                   CancelToken token);
