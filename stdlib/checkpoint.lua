@@ -16,7 +16,7 @@ local function tensors_of(state)
     else
       local tensors = place.item:state()
       for _, t in ipairs(tensors) do
-        list[#list + 1] = { file = place.name .. ".safetensors", name = t.name, tensor = t.tensor }
+        list[#list + 1] = { part = place.name, name = t.name, tensor = t.tensor }
       end
     end
   end

@@ -55,15 +55,19 @@ Result<DType> type_of_format(const std::string& type, const std::string& tensor)
 
 namespace {
 
-// snapshot({{file =, name =, tensor =}, ..}) -> Snapshot. Suspends the fiber until the values are in host memory.
+// snapshot({{part =, name =, tensor =, first =, of =}, ..}) -> Snapshot. Suspends the fiber until the values are in host
+// memory. With `of`, the tensor is a slice: rows from `first` of so many.
 int snapshot(lua_State* L) {
   check_table(L, 1, "snapshot");
   auto entries = std::make_shared<std::vector<Snapshot::Entry>>();
   std::vector<Tensor> tensors;
   for (std::size_t i = 1, n = lua_objlen(L, 1); i <= n; ++i) {
     lua_rawgeti(L, 1, static_cast<int>(i));
-    entries->push_back(
-        {option_text(L, -1, "file").value_or("model.safetensors"), option_text(L, -1, "name").value_or(""), {}});
+    Snapshot::Entry entry{option_text(L, -1, "part").value_or("model"), option_text(L, -1, "name").value_or(""), {}};
+    if (const auto of = option_number(L, -1, "of"))
+      entry.slice = data::Slice{static_cast<std::int64_t>(option_number(L, -1, "first").value_or(0)),
+                                static_cast<std::int64_t>(*of)};
+    entries->push_back(std::move(entry));
     lua_getfield(L, -1, "tensor");
     tensors.push_back(check_tensor(L, -1, "snapshot"));
     lua_pop(L, 2);
@@ -100,13 +104,19 @@ struct Plan {
   data::Retention keep;
 };
 
+std::map<std::string, std::vector<data::StateSource>> parts_of(const std::vector<Snapshot::Entry>& entries) {
+  std::map<std::string, std::vector<data::StateSource>> out;
+  for (const auto& e : entries) out[e.part].push_back({source_of(e), e.slice});
+  return out;
+}
+
 // runs on a background thread
 Result<Value> write_files(const Plan& plan, const std::vector<Snapshot::Entry>& entries) {
   data::CheckpointStore store(plan.root);
+  RILLE_TRY(const std::optional<data::Checkpoint> before, store.latest());
   RILLE_TRY(data::CheckpointWriter writer, store.begin(plan.step));
-  std::map<std::string, std::vector<store::TensorSource>> files;
-  for (const auto& e : entries) files[e.file].push_back(source_of(e));
-  for (const auto& [file, tensors] : files) RILLE_CHECK(writer.write(file, tensors));
+  for (const auto& [part, tensors] : parts_of(entries))
+    RILLE_CHECK(writer.write(part, tensors, before ? &*before : nullptr));
   RILLE_TRY(data::Checkpoint done, writer.publish(plan.manifest));
   data::link_latest(plan.root, plan.step);
   if (auto removed = store.retain(plan.keep); !removed) return std::move(removed).error();

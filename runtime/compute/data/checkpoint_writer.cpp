@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <tuple>
 
-#include "runtime/compute/data/checkpoint.hpp"
+#include "runtime/compute/data/checkpoint_files.hpp"
 #include "runtime/core/base/id.hpp"
 #include "runtime/core/base/time.hpp"
 
@@ -58,11 +58,11 @@ Result<> CheckpointWriter::check_name(const std::string& name) const {
   return success();
 }
 
-Result<> CheckpointWriter::write(const std::string& name, const std::vector<store::TensorSource>& tensors,
-                                 const store::StringMap& metadata, bool with_sha256) {
-  RILLE_CHECK(check_name(name));
-  RILLE_TRY(auto print, store::write_safetensors(temporary_ + "/" + name, tensors, metadata, with_sha256));
-  files_.push_back({name, std::move(print)});
+Result<> CheckpointWriter::write(const std::string& part, const std::vector<StateSource>& tensors,
+                                 const Checkpoint* before) {
+  RILLE_CHECK(check_name(part + ".safetensors"));
+  RILLE_TRY(std::vector<CheckpointFile> files, write_part({temporary_, part, ""}, tensors, before));
+  for (CheckpointFile& file : files) RILLE_CHECK(add(std::move(file)));
   return success();
 }
 
