@@ -1,10 +1,8 @@
 // Saves and loads tensors; C functions for stdlib/checkpoint.lua. A snapshot copies tensor values to host memory. A
 // background thread writes the copies while training continues; the Write object tells when the files are complete.
-#include "runtime/compute/data/checkpoint.hpp"
-
 #include <utility>
 
-#include "bindings/lua/compute/snapshot.hpp"
+#include "bindings/lua/compute/checkpoint_write.hpp"
 #include "bindings/lua/compute/tensor_files.hpp"
 #include "runtime/core/loop/thread_job.hpp"
 
@@ -55,8 +53,8 @@ Result<DType> type_of_format(const std::string& type, const std::string& tensor)
 
 namespace {
 
-// snapshot({{part =, name =, tensor =, first =, of =}, ..}) -> Snapshot. Suspends the fiber until the values are in host
-// memory. With `of`, the tensor is a slice: rows from `first` of so many.
+// snapshot({{part =, name =, tensor =, first =, of =}, ..}) -> Snapshot. Suspends the fiber until the values are in
+// host memory. With `of`, the tensor is a slice: rows from `first` of so many.
 int snapshot(lua_State* L) {
   check_table(L, 1, "snapshot");
   auto entries = std::make_shared<std::vector<Snapshot::Entry>>();
@@ -85,49 +83,6 @@ store::TensorSource source_of(const Snapshot::Entry& e) {
   return source;
 }
 
-// Counts the files that are about to be written: the tensors, their rows in the header, and what else is kept as JSON.
-Result<> count_files(lua_State* L, const std::vector<Snapshot::Entry>& entries,
-                     std::initializer_list<const Value*> others) {
-  constexpr std::size_t header_row_bytes = 100;
-  const auto& disk = LuaHost::of(L).options().disk;
-  if (!disk) return {};
-  std::size_t bytes = 0;
-  for (const auto& e : entries) bytes += e.data.bytes.size() + e.name.size() + header_row_bytes;
-  for (const Value* other : others) bytes += other->to_json().size();
-  return disk->take(static_cast<std::int64_t>(bytes));
-}
-
-struct Plan {
-  std::string root;
-  std::int64_t step = 0;
-  data::Manifest manifest;
-  data::Retention keep;
-};
-
-std::map<std::string, std::vector<data::StateSource>> parts_of(const std::vector<Snapshot::Entry>& entries) {
-  std::map<std::string, std::vector<data::StateSource>> out;
-  for (const auto& e : entries) out[e.part].push_back({source_of(e), e.slice});
-  return out;
-}
-
-// runs on a background thread
-Result<Value> write_files(const Plan& plan, const std::vector<Snapshot::Entry>& entries) {
-  data::CheckpointStore store(plan.root);
-  RILLE_TRY(const std::optional<data::Checkpoint> before, store.latest());
-  RILLE_TRY(data::CheckpointWriter writer, store.begin(plan.step));
-  for (const auto& [part, tensors] : parts_of(entries))
-    RILLE_CHECK(writer.write(part, tensors, before ? &*before : nullptr));
-  RILLE_TRY(data::Checkpoint done, writer.publish(plan.manifest));
-  data::link_latest(plan.root, plan.step);
-  if (auto removed = store.retain(plan.keep); !removed) return std::move(removed).error();
-  Value out;
-  out.set("event", "checkpoint").set("step", plan.step).set("directory", done.directory);
-  std::int64_t size = 0;
-  for (const auto& f : done.manifest.files) size += f.fingerprint.size_bytes;
-  out.set("size_bytes", size);
-  return out;
-}
-
 void settle(const std::shared_ptr<WriteState>& state) {
   if (!state->waiter) return;
   Completion waiter = *state->waiter;
@@ -140,36 +95,87 @@ void settle(const std::shared_ptr<WriteState>& state) {
   else waiter.fail(state->outcome->error());
 }
 
-Task<void> drive_write(Loop& loop, Plan plan, std::shared_ptr<std::vector<Snapshot::Entry>> entries,
-                       std::shared_ptr<WriteState> state) {
-  // The lambda needs a name, see task.hpp. It captures by value: this frame may be destroyed before the thread ends.
-  std::function<Result<Value>()> job = [plan = std::move(plan), entries] { return write_files(plan, *entries); };
+// The job captures by value: this frame may be destroyed before the thread ends.
+Task<void> drive_write(Loop& loop, std::function<Result<Value>()> job, std::shared_ptr<WriteState> state) {
   auto written = co_await thread_job(loop, std::move(job));
   state->outcome.emplace(std::move(written));
   settle(state);
 }
 
+}  // namespace
+
+Result<CheckpointPlan> checkpoint_plan(lua_State* L, int options) {
+  LuaHost& host = LuaHost::of(L);
+  CheckpointPlan plan;
+  const std::string directory = option_text(L, options, "directory").value_or("checkpoints");
+  RILLE_TRY(plan.root, host.grants().write(directory, Grants::Names::tree));
+  plan.step = static_cast<std::int64_t>(option_number(L, options, "step").value_or(0));
+  plan.keep.keep = static_cast<int>(option_number(L, options, "keep").value_or(3));
+  plan.keep.every = static_cast<std::int64_t>(option_number(L, options, "keep_every").value_or(0));
+  plan.manifest.created_us = host.loop().clock().wall_us();
+  RILLE_TRY(Value all, to_value(L, options, "checkpoint"));
+  plan.manifest.cursor = all["cursor"];
+  plan.manifest.rng = all["rng"];
+  plan.manifest.metadata = all["metadata"];
+  return plan;
+}
+
+Result<> count_files(lua_State* L, const std::vector<Snapshot::Entry>& entries,
+                     std::initializer_list<const Value*> others) {
+  constexpr std::size_t header_row_bytes = 100;
+  const auto& disk = LuaHost::of(L).options().disk;
+  if (!disk) return {};
+  std::size_t bytes = 0;
+  for (const auto& e : entries) bytes += e.data.bytes.size() + e.name.size() + header_row_bytes;
+  for (const Value* other : others) bytes += other->to_json().size();
+  return disk->take(static_cast<std::int64_t>(bytes));
+}
+
+std::map<std::string, std::vector<data::StateSource>> parts_of(const std::vector<Snapshot::Entry>& entries) {
+  std::map<std::string, std::vector<data::StateSource>> out;
+  for (const auto& e : entries) out[e.part].push_back({source_of(e), e.slice});
+  return out;
+}
+
+Result<Value> publish_checkpoint(data::CheckpointWriter& writer, const CheckpointPlan& plan) {
+  RILLE_TRY(const data::Checkpoint done, writer.publish(plan.manifest));
+  data::link_latest(plan.root, plan.step);
+  if (auto removed = data::CheckpointStore(plan.root).retain(plan.keep); !removed) return std::move(removed).error();
+  Value out;
+  out.set("event", "checkpoint").set("step", plan.step).set("directory", done.directory);
+  std::int64_t size = 0;
+  for (const auto& f : done.manifest.files) size += f.fingerprint.size_bytes;
+  out.set("size_bytes", size);
+  return out;
+}
+
+int begin_write(lua_State* L, std::function<Result<Value>()> job) {
+  auto state = std::make_shared<WriteState>();
+  Loop& loop = LuaHost::of(L).loop();
+  loop.spawn(drive_write(loop, std::move(job), state));
+  push_object(L, Write{state});
+  return 1;
+}
+
+namespace {
+
+// runs on a background thread
+Result<Value> write_files(const CheckpointPlan& plan, const std::vector<Snapshot::Entry>& entries) {
+  data::CheckpointStore store(plan.root);
+  RILLE_TRY(const std::optional<data::Checkpoint> before, store.latest());
+  RILLE_TRY(data::CheckpointWriter writer, store.begin(plan.step));
+  for (const auto& [part, tensors] : parts_of(entries))
+    RILLE_CHECK(writer.write(part, tensors, before ? &*before : nullptr));
+  return publish_checkpoint(writer, plan);
+}
+
 // write(snapshot, {directory=, step=, keep=, keep_every=, cursor=, rng=, metadata=}) -> Write; returns before the
 // files are written
 Result<int> write(lua_State* L) {
-  Snapshot& s = check_object<Snapshot>(L, 1, "snapshot");
-  LuaHost& host = LuaHost::of(L);
-  Plan plan;
-  const std::string directory = option_text(L, 2, "directory").value_or("checkpoints");
-  RILLE_TRY(plan.root, host.grants().write(directory, Grants::Names::tree));
-  plan.step = static_cast<std::int64_t>(option_number(L, 2, "step").value_or(0));
-  plan.keep.keep = static_cast<int>(option_number(L, 2, "keep").value_or(3));
-  plan.keep.every = static_cast<std::int64_t>(option_number(L, 2, "keep_every").value_or(0));
-  plan.manifest.created_us = host.loop().clock().wall_us();
-  RILLE_TRY(Value options, to_value(L, 2, "checkpoint"));
-  plan.manifest.cursor = options["cursor"];
-  plan.manifest.rng = options["rng"];
-  plan.manifest.metadata = options["metadata"];
-  RILLE_CHECK(count_files(L, *s.entries, {&plan.manifest.cursor, &plan.manifest.rng, &plan.manifest.metadata}));
-  auto state = std::make_shared<WriteState>();
-  host.loop().spawn(drive_write(host.loop(), std::move(plan), s.entries, state));
-  push_object(L, Write{state});
-  return 1;
+  const auto entries = check_object<Snapshot>(L, 1, "snapshot").entries;
+  RILLE_TRY(CheckpointPlan plan, checkpoint_plan(L, 2));
+  RILLE_CHECK(count_files(L, *entries, {&plan.manifest.cursor, &plan.manifest.rng, &plan.manifest.metadata}));
+  return begin_write(L, [plan = std::move(plan), entries] { return write_files(plan, *entries); });
 }
 
 // poll(write) -> nil while the write is running; afterwards {step=, directory=, size_bytes=}; raises if the write
@@ -253,8 +259,7 @@ Result<int> tensors(lua_State* L) {
   const std::string name(check_text(L, 2, "part"));
   const auto found = stored.parts.find(name);
   if (found == stored.parts.end())
-    return make_error(ErrorKind::state,
-                      fmt::format("the checkpoint {} has no '{}'", stored.checkpoint.directory, name),
+    return make_error(ErrorKind::state, fmt::format("the checkpoint {} has no '{}'", stored.checkpoint.directory, name),
                       "the checkpoint was written with a different list of states: load it with that list");
   TensorFiles files;
   files.places = found->second;
@@ -305,6 +310,7 @@ void add_checkpoint_natives(lua_State* L) {
                     {"checkpoint_any", bind<any>},
                     {"checkpoint_newest", bind<newest>},
                     {"checkpoint_tensors", bind<tensors>}});
+  add_share_natives(L);
   add_tensor_file_natives(L);
   set_async(L, "snapshot", bind<snapshot>);
   set_async(L, "tensors_save", bind<save>);
