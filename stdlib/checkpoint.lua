@@ -3,25 +3,10 @@
 -- the manual.
 local native = require "rille.native"
 local rille = require "rille"
-local places = require("rille.tools.places").of
+local places = require "rille.tools.places"
 local random = require "rille.tools.random"
 
 local checkpoint = {}
-
-local function tensors_of(state)
-  local list, plain = {}, {}
-  for _, place in ipairs(places(state)) do
-    if place.kind == "data" then
-      plain[place.name] = place.item:state()
-    else
-      local tensors = place.item:state()
-      for _, t in ipairs(tensors) do
-        list[#list + 1] = { file = place.name .. ".safetensors", name = t.name, tensor = t.tensor }
-      end
-    end
-  end
-  return list, plain
-end
 
 ---Copies the present state and starts to write it; returns a handle for checkpoint.done and checkpoint.wait. Earlier
 ---checkpoints stay untouched until the new one is complete.
@@ -33,7 +18,7 @@ end
 ---@error denied without a grant to write the directory
 function checkpoint.begin(state, options)
   native.check_options(options, "rille.checkpoint", { "directory", "step", "keep", "keep_every", "metadata" })
-  local list, plain = tensors_of(state)
+  local list, plain = places.tensors_of(state)
   local stands = random.state()
   local copy = native.snapshot(list)
   return native.checkpoint_write(copy, { directory = options.directory, step = options.step, keep = options.keep,
@@ -93,7 +78,7 @@ function checkpoint.load(state, directory, step)
   for _, fault in ipairs(stored.skipped) do
     print(("checkpoint skipped: %s; going back to step %d"):format(fault, stored.step))
   end
-  for _, place in ipairs(places(state)) do
+  for _, place in ipairs(places.of(state)) do
     if place.kind == "data" then
       local saved = stored.cursor[place.name]
       if saved == nil then
@@ -102,7 +87,7 @@ function checkpoint.load(state, directory, step)
       end
       place.item:load_state(saved)
     else
-      place.item:load_state(native.checkpoint_tensors(stored.files, place.name .. ".safetensors"))
+      place.item:load_state(native.checkpoint_tensors(stored.files, place.name))
     end
   end
   random.restore(stored.rng)

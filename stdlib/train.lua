@@ -8,6 +8,7 @@ local numbers = require "rille.device.check_numbers"
 local meters = require "rille.tools.meter"
 local random = require "rille.tools.random"
 local ranks_of = require "rille.tools.ranks"
+local shares = require "rille.tools.shares"
 local tools = require "rille.nn.tools"
 
 local train = {}
@@ -58,8 +59,8 @@ local function check(options)
   end
 end
 
--- Writes one checkpoint at a time, in parallel with the training. If there are several ranks, rank 0 writes; the
--- other ranks only take part in collective operations.
+-- Writes one checkpoint at a time, in parallel with the training. Of several ranks each writes a share, if they see one
+-- folder; otherwise rank 0 writes, and the others only take part in collective operations.
 local Saver = {}
 Saver.__index = Saver
 
@@ -130,7 +131,16 @@ function Saver:published(done)
   end
 end
 
-function Saver:poll()
+-- Called on every rank when all shares are written.
+function Saver:publish()
+  local share = self.share
+  self.share = nil
+  if self.ranks.rank == 0 then self.write = share:publish() end
+end
+
+-- `writing`: how many ranks still write their share, as all ranks know it.
+function Saver:poll(writing)
+  if self.share and writing == 0 then self:publish() end
   local done = self.write and checkpoint.done(self.write)
   if done then self:published(done) end
   if self.stored then self:send() end
@@ -140,8 +150,18 @@ function Saver:settle()
   if self.write then self:published(checkpoint.wait(self.write)) end
 end
 
-function Saver:save(step, losses)
+-- The same, called on every rank: waits for the shares of all.
+function Saver:settle_shares()
+  if self.share then
+    self.share:wait()
+    self.ranks:finish()
+    self:publish()
+  end
   self:settle()
+end
+
+function Saver:save(step, losses)
+  self:settle_shares()
   if self.upload then
     -- The checkpoint that is being sent must not be removed as too old meanwhile.
     self.behind = self.behind + 1
@@ -149,9 +169,14 @@ function Saver:save(step, losses)
   end
   self.ranks:same_buffers()
   self.began, self.step = native.clock(), step
-  if self.ranks.rank > 0 then return end
-  self.write = checkpoint.begin(self.options.state, { directory = self.directory, step = step, keep = self.options.keep,
-    keep_every = self.options.keep_every, metadata = { losses = losses } })
+  local options = { directory = self.directory, step = step, keep = self.options.keep,
+    keep_every = self.options.keep_every, metadata = { losses = losses } }
+  if self.ranks.world > 1 and not self.alone then
+    self.share = shares.begin(self.ranks, self.options.state, options)
+    self.alone = self.share == nil
+  end
+  if self.ranks.rank > 0 or self.share then return end
+  self.write = checkpoint.begin(self.options.state, options)
 end
 
 -- Whether the notice that the machine will be preempted in `left` seconds (nil: there is none) is a new one: the first,
@@ -283,8 +308,8 @@ local function run(options, ranks)
     if options.schedule then options.optimizer:set_lr(options.schedule(step)) end
     speed:begin()
     local total, batch = sum_of_losses(call, ranks, data, parts)
-    local announced, where
-    loss, announced, where = ranks:loss(total, parts, save)
+    local announced, where, writing
+    loss, announced, where, writing = ranks:loss(total, parts, save)
     if loss ~= loss then not_a_number(ranks, step, where) end
     local items = parts * (unit == "tokens" and batch:numel() or batch:size(1))
     speed:step(items)
@@ -297,7 +322,7 @@ local function run(options, ranks)
       if first_rank then print(("step %5d  loss %.6f"):format(step, loss)) end
     end
     if save then
-      save:poll()
+      save:poll(writing)
       if step % save.every == 0 or step == steps then save:save(step, losses) end
     end
     if options.evaluate and step % (options.evaluate_every or math.huge) == 0 then
@@ -314,7 +339,7 @@ local function run(options, ranks)
     end
   end
   if save then
-    save:settle()
+    save:settle_shares()
     save:settle_store()
   end
   ranks:finish()
@@ -364,8 +389,9 @@ end
 ---
 ---With `communicator`, ranks train one model, each on batches of its own: a step's batch is that of all ranks together.
 ---Every rank calls `rille.train` with the same options. They start with the state of rank 0. Gradients are averaged at
----the end of each `backward` (with `accumulate`, of the last one), and the loss is averaged too. Rank 0 reads and
----writes checkpoints, logs, and distributes the state. `update` is the same as for one process: it makes no calls of
+---the end of each `backward` (with `accumulate`, of the last one), and the loss is averaged too. Rank 0 reads
+---checkpoints, logs, and distributes the state. Each rank writes its share of a checkpoint, if all see one `directory`;
+---otherwise rank 0 writes it. `update` is the same as for one process: it makes no calls of
 ---the communicator.
 ---@param options rille.train.Options what to train, and how long
 ---@return { loss: number, steps: integer, losses: { step: integer, loss: number }[], rate: number?, rate_unit: string,

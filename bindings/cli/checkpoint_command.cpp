@@ -2,17 +2,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 
+#include "bindings/cli/checkpoint_places.hpp"
 #include "bindings/cli/command.hpp"
 #include "bindings/cli/fit.hpp"
 #include "bindings/cli/interrupt.hpp"
-#include "runtime/compute/data/checkpoint.hpp"
 #include "runtime/core/base/units.hpp"
 #include "runtime/core/loop/thread_job.hpp"
-#include "runtime/workflow/transfer/store_files.hpp"
-#include "runtime/workflow/transfer/stored_checkpoints.hpp"
 
 namespace rille::cli {
 
@@ -26,18 +23,6 @@ struct FoundCheckpoint {
   std::optional<Error> fault = {};
 };
 using FoundCheckpoints = std::vector<FoundCheckpoint>;
-
-// The step in "step-00000050"; -1: another name.
-std::int64_t step_in(const std::string& name) {
-  std::int64_t step = -1;
-  if (!name.starts_with("step-")) return -1;
-  std::from_chars(name.data() + 5, name.data() + name.size(), step);
-  return step >= 0 && data::checkpoint_name(step) == name ? step : -1;
-}
-
-Error none_at(const std::string& place, const char* hint) {
-  return make_error(ErrorKind::state, fmt::format("there is no checkpoint in '{}'", place), hint);
-}
 
 FoundCheckpoint look_at_step(const data::CheckpointStore& store, const std::vector<data::Checkpoint>& complete,
                              std::int64_t step, bool digests) {
@@ -56,22 +41,18 @@ FoundCheckpoint look_at_step(const data::CheckpointStore& store, const std::vect
 
 // `place`: a folder of checkpoints, or one checkpoint of it.
 Result<FoundCheckpoints> look_in_folder(const std::string& place, bool digests) {
-  constexpr const char* hint =
-      "name the folder that holds step-00000050 and so on, or an address such as "
-      "s3://bucket/run/train/";
-  std::error_code failed;
-  const fs::path real = fs::canonical(place, failed);
-  if (failed) return errno_error("cannot look at", place, failed.value());
-  const std::int64_t only = step_in(real.filename().string());
-  const data::CheckpointStore store(only < 0 ? real.string() : real.parent_path().string());
+  RILLE_TRY(const FolderPlace found, folder_place(place));
+  const data::CheckpointStore& store = found.store;
   RILLE_TRY(const std::vector<data::Checkpoint> complete, store.list());
   FoundCheckpoints out;
+  std::error_code failed;
   for (fs::directory_iterator it(store.root(), failed), end; !failed && it != end; it.increment(failed)) {
     const std::int64_t step = step_in(it->path().filename().string());
-    if (step >= 0 && (only < 0 || step == only)) out.push_back(look_at_step(store, complete, step, digests));
+    if (step >= 0 && (found.only < 0 || step == found.only))
+      out.push_back(look_at_step(store, complete, step, digests));
   }
   if (failed) return errno_error("cannot list", store.root(), failed.value());
-  if (out.empty()) return none_at(place, hint);
+  if (out.empty()) return no_checkpoint_in(place, false);
   std::sort(out.begin(), out.end(), [](const auto& a, const auto& b) { return a.step > b.step; });
   return out;
 }
@@ -92,20 +73,12 @@ Async<> verify_stored(std::shared_ptr<transfer::StoredCheckpoints> stored, trans
 
 // `address`: of a training's checkpoints, or of one of them.
 Async<FoundCheckpoints> look_in_store(Loop& loop, std::string address, bool digests, CancelToken token) {
-  RILLE_CO_TRY(objects::ObjectUrl url, objects::parse_object_url(address));
-  std::string prefix = url.key, only;
-  if (!prefix.empty() && !prefix.ends_with('/')) prefix += '/';
-  const std::size_t name = prefix.size() < 2 ? 0 : prefix.rfind('/', prefix.size() - 2) + 1;
-  if (transfer::parse_stored_folder(prefix.substr(name))) {
-    only = prefix.substr(name);
-    prefix.resize(name);
-  }
-  RILLE_CO_TRY(auto store, transfer::open_users_store(url, loop, nullptr));
-  const auto stored = std::make_shared<transfer::StoredCheckpoints>(std::move(store), loop, std::move(prefix), "", 0);
+  RILLE_CO_TRY(const StorePlace place, store_place(loop, address));
+  const std::shared_ptr<transfer::StoredCheckpoints> stored = place.stored;
   RILLE_CO_TRY(const transfer::Latest latest, co_await stored->read(token));
   FoundCheckpoints out;
   for (const transfer::StoredCheckpoint& one : latest.checkpoints) {
-    if (!only.empty() && one.folder != only) continue;
+    if (!place.only.empty() && one.folder != place.only) continue;
     FoundCheckpoint row{one.step, static_cast<std::int64_t>(one.files.size()), 0, stored->address(one.folder)};
     for (const transfer::StoredFile& file : one.files) row.size_bytes += file.size_bytes;
     if (digests) {
@@ -115,10 +88,7 @@ Async<FoundCheckpoints> look_in_store(Loop& loop, std::string address, bool dige
     }
     out.push_back(std::move(row));
   }
-  if (out.empty())
-    co_return none_at(address,
-                      "name the folder that holds latest.json: the address that the training was given, and "
-                      "its name: s3://bucket/run/train/");
+  if (out.empty()) co_return no_checkpoint_in(address, true);
   co_return out;
 }
 
@@ -144,7 +114,7 @@ struct CheckpointVerifyCommand final : CheckpointListCommand {
 struct CheckpointCommand final : Command {
   Exit run(App& app) override {
     return fail_usage(app, make_error(ErrorKind::invalid, "rille checkpoint: a command is missing",
-                                      "rille checkpoint ls PLACE, or rille checkpoint verify PLACE"));
+                                      "one of ls PLACE, verify PLACE, cp FROM TO, convert FROM TO"));
   }
 };
 
@@ -176,7 +146,8 @@ Exit CheckpointListCommand::run(App& app) {
 }
 
 const Registered<CheckpointCommand> checkpoint_row({Group::machines, "checkpoint",
-                                                    "checkpoints in a folder or a store: ls, verify", Opens::nothing});
+                                                    "checkpoints in folders and stores: ls, verify, cp, convert",
+                                                    Opens::nothing});
 const Registered<CheckpointListCommand> checkpoint_list_row({Group::machines, "checkpoint ls", "list checkpoints",
                                                              Opens::nothing});
 const Registered<CheckpointVerifyCommand> checkpoint_verify_row({Group::machines, "checkpoint verify",

@@ -34,4 +34,19 @@ function places.of(state)
   return out
 end
 
+-- Returns the tensors of a state as a list of { part =, name =, tensor = }, and its plain data by the parts' names.
+function places.tensors_of(state)
+  local list, plain = {}, {}
+  for _, place in ipairs(places.of(state)) do
+    if place.kind == "data" then
+      plain[place.name] = place.item:state()
+    else
+      for _, t in ipairs(place.item:state()) do
+        list[#list + 1] = { part = place.name, name = t.name, tensor = t.tensor }
+      end
+    end
+  end
+  return list, plain
+end
+
 return places

@@ -192,21 +192,24 @@ function Ranks:next(data)
   return mine
 end
 
--- Returns the mean of all ranks' losses, summed in the order of ranks; with `saves`, the least of the
--- ranks' seconds until a preemption, nil without a notice; and the ranks whose loss is not finite.
-function Ranks:loss(total, parts, saves)
+-- Returns the mean of all ranks' losses, summed in the order of ranks; with `saver`, the least of the ranks' seconds
+-- until a preemption, nil without a notice; the ranks whose loss is not finite; and how many ranks still write their
+-- share of a checkpoint.
+function Ranks:loss(total, parts, saver)
   if self.world == 1 then return total:item() / parts end
-  local notice = saves and rille.preempting()
+  local notice = saver and rille.preempting()
+  local writes = saver and saver.share and saver.share:writing() and 1 or 0
   local mine = (total:detach():to("f64") / parts):reshape(1)
-  local all = self.comm:all_gather(mine:cat(self.device:tensor({ notice or math.huge }, { dtype = "f64" }))):totable()
-  local sum, soonest, bad = 0, math.huge, {}
+  local known = self.device:tensor({ notice or math.huge, writes }, { dtype = "f64" })
+  local all = self.comm:all_gather(mine:cat(known)):totable()
+  local sum, soonest, bad, writing = 0, math.huge, {}, 0
   for rank = 0, self.world - 1 do
-    local loss = all[2 * rank + 1]
-    sum, soonest = sum + loss, math.min(soonest, all[2 * rank + 2])
+    local loss = all[3 * rank + 1]
+    sum, soonest, writing = sum + loss, math.min(soonest, all[3 * rank + 2]), writing + all[3 * rank + 3]
     if loss ~= loss then bad[#bad + 1] = tostring(rank) end
   end
   local where = #bad > 0 and (" at rank%s %s"):format(#bad > 1 and "s" or "", table.concat(bad, ", ")) or nil
-  return sum / self.world, soonest < math.huge and soonest or nil, where
+  return sum / self.world, soonest < math.huge and soonest or nil, where, writing
 end
 
 -- Copies rank 0's running means to all ranks: they differ between ranks, and evaluations and checkpoints use rank

@@ -77,6 +77,8 @@ return { answer = v }
     test("checkpoint", code=2, has="error")
     test("checkpoint", "ls", "nothing", code=1, has="error")
     test("checkpoint", "verify", ".", code=1, has="error")
+    test("checkpoint", "cp", "nothing", "to", code=1, has="error")
+    test("checkpoint", "convert", "nothing", "x.safetensors", code=1, has="error")
     open(root + "/table.csv", "w").write("a,b\n1,x\n")
     test("data", code=2, has="error")
     test("data", "build", "table.csv", "--to", "columns", has="columns")

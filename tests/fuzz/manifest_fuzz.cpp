@@ -18,6 +18,9 @@ void check(std::string_view text) {
   fuzz_check(parsed->step >= 0, "a step is not negative");
   for (const CheckpointFile& file : parsed->files) {
     fuzz_check(is_checkpoint_file_name(file.name), "a file is plainly named");
+    fuzz_check(is_checkpoint_file_name(file.part_name() + ".safetensors"), "its part is plainly named");
+    for (const auto& [tensor, slice] : file.slices)
+      fuzz_check(slice.first >= 0 && slice.first < slice.of, "a slice begins within its tensor");
     fuzz_check(file.fingerprint.size_bytes >= 0 && file.fingerprint.xxh3.size() == 32, "a file has size and digest");
   }
   auto again = Manifest::from_json(parsed->to_json(), "input");
@@ -43,7 +46,11 @@ std::vector<std::string> fuzz_seeds() {
   m.cursor = Value().set("sample", 12);
   m.metadata = Value().set("bytes", "\xff").set("$odd", Value(0.0 / 0.0));
   m.files = {{"model.safetensors", store::fingerprint("abc", true)}, {"opt.safetensors", store::fingerprint("")}};
-  return {m.to_json(), Manifest{}.to_json()};
+  const std::string plain = m.to_json();
+  m.files[0].part = "model";
+  m.files[0].counts = {"w", "b"};
+  m.files[0].slices["w"] = {2, 4};
+  return {plain, m.to_json(), Manifest{}.to_json()};
 }
 
 std::vector<std::string> fuzz_words() {
@@ -52,6 +59,9 @@ std::vector<std::string> fuzz_words() {
           "\"step\":-1",
           "\"step\":1e300",
           "\"size_bytes\":",
+          "\"part\":\"../m\"",
+          "\"counts\":[1]",
+          "\"slices\":{\"w\":{\"first\":0,\"of\":1}}",
           "null",
           "{",
           "}",

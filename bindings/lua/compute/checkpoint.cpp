@@ -1,11 +1,8 @@
 // Saves and loads tensors; C functions for stdlib/checkpoint.lua. A snapshot copies tensor values to host memory. A
 // background thread writes the copies while training continues; the Write object tells when the files are complete.
-#include "runtime/compute/data/checkpoint.hpp"
-
-#include <filesystem>
 #include <utility>
 
-#include "bindings/lua/compute/snapshot.hpp"
+#include "bindings/lua/compute/checkpoint_write.hpp"
 #include "bindings/lua/compute/tensor_files.hpp"
 #include "runtime/core/loop/thread_job.hpp"
 
@@ -23,7 +20,7 @@ struct Write {
 
 struct Stored {  // a checkpoint whose files are verified and open for reading
   data::Checkpoint checkpoint;
-  std::map<std::string, TensorFiles::File> files;
+  std::map<std::string, data::StatePart> parts;
   std::vector<std::string> skipped;  // newer checkpoints that failed verification, each with the reason
 };
 
@@ -56,15 +53,19 @@ Result<DType> type_of_format(const std::string& type, const std::string& tensor)
 
 namespace {
 
-// snapshot({{file =, name =, tensor =}, ..}) -> Snapshot. Suspends the fiber until the values are in host memory.
+// snapshot({{part =, name =, tensor =, first =, of =}, ..}) -> Snapshot. Suspends the fiber until the values are in
+// host memory. With `of`, the tensor is a slice: rows from `first` of so many.
 int snapshot(lua_State* L) {
   check_table(L, 1, "snapshot");
   auto entries = std::make_shared<std::vector<Snapshot::Entry>>();
   std::vector<Tensor> tensors;
   for (std::size_t i = 1, n = lua_objlen(L, 1); i <= n; ++i) {
     lua_rawgeti(L, 1, static_cast<int>(i));
-    entries->push_back(
-        {option_text(L, -1, "file").value_or("model.safetensors"), option_text(L, -1, "name").value_or(""), {}});
+    Snapshot::Entry entry{option_text(L, -1, "part").value_or("model"), option_text(L, -1, "name").value_or(""), {}};
+    if (const auto of = option_number(L, -1, "of"))
+      entry.slice = data::Slice{static_cast<std::int64_t>(option_number(L, -1, "first").value_or(0)),
+                                static_cast<std::int64_t>(*of)};
+    entries->push_back(std::move(entry));
     lua_getfield(L, -1, "tensor");
     tensors.push_back(check_tensor(L, -1, "snapshot"));
     lua_pop(L, 2);
@@ -82,52 +83,6 @@ store::TensorSource source_of(const Snapshot::Entry& e) {
   return source;
 }
 
-// Counts the files that are about to be written: the tensors, their rows in the header, and what else is kept as JSON.
-Result<> count_files(lua_State* L, const std::vector<Snapshot::Entry>& entries,
-                     std::initializer_list<const Value*> others) {
-  constexpr std::size_t header_row_bytes = 100;
-  const auto& disk = LuaHost::of(L).options().disk;
-  if (!disk) return {};
-  std::size_t bytes = 0;
-  for (const auto& e : entries) bytes += e.data.bytes.size() + e.name.size() + header_row_bytes;
-  for (const Value* other : others) bytes += other->to_json().size();
-  return disk->take(static_cast<std::int64_t>(bytes));
-}
-
-struct Plan {
-  std::string root;
-  std::int64_t step = 0;
-  data::Manifest manifest;
-  data::Retention keep;
-};
-
-// The link "latest" in the checkpoints' folder is for users and box:get; Rille reads the manifests instead.
-void link_latest(const std::string& root, const std::string& name) {
-  std::error_code ec;
-  std::string temporary = root + "/.latest.new";
-  std::filesystem::remove(temporary, ec);
-  std::filesystem::create_directory_symlink(name, temporary, ec);
-  if (!ec) std::filesystem::rename(temporary, root + "/latest", ec);
-}
-
-// runs on a background thread
-Result<Value> write_files(const Plan& plan, const std::vector<Snapshot::Entry>& entries) {
-  data::CheckpointStore store(plan.root);
-  RILLE_TRY(data::CheckpointWriter writer, store.begin(plan.step));
-  std::map<std::string, std::vector<store::TensorSource>> files;
-  for (const auto& e : entries) files[e.file].push_back(source_of(e));
-  for (const auto& [file, tensors] : files) RILLE_CHECK(writer.write(file, tensors));
-  RILLE_TRY(data::Checkpoint done, writer.publish(plan.manifest));
-  link_latest(plan.root, data::checkpoint_name(plan.step));
-  if (auto removed = store.retain(plan.keep); !removed) return std::move(removed).error();
-  Value out;
-  out.set("event", "checkpoint").set("step", plan.step).set("directory", done.directory);
-  std::int64_t size = 0;
-  for (const auto& f : done.manifest.files) size += f.fingerprint.size_bytes;
-  out.set("size_bytes", size);
-  return out;
-}
-
 void settle(const std::shared_ptr<WriteState>& state) {
   if (!state->waiter) return;
   Completion waiter = *state->waiter;
@@ -140,36 +95,87 @@ void settle(const std::shared_ptr<WriteState>& state) {
   else waiter.fail(state->outcome->error());
 }
 
-Task<void> drive_write(Loop& loop, Plan plan, std::shared_ptr<std::vector<Snapshot::Entry>> entries,
-                       std::shared_ptr<WriteState> state) {
-  // The lambda needs a name, see task.hpp. It captures by value: this frame may be destroyed before the thread ends.
-  std::function<Result<Value>()> job = [plan = std::move(plan), entries] { return write_files(plan, *entries); };
+// The job captures by value: this frame may be destroyed before the thread ends.
+Task<void> drive_write(Loop& loop, std::function<Result<Value>()> job, std::shared_ptr<WriteState> state) {
   auto written = co_await thread_job(loop, std::move(job));
   state->outcome.emplace(std::move(written));
   settle(state);
 }
 
+}  // namespace
+
+Result<CheckpointPlan> checkpoint_plan(lua_State* L, int options) {
+  LuaHost& host = LuaHost::of(L);
+  CheckpointPlan plan;
+  const std::string directory = option_text(L, options, "directory").value_or("checkpoints");
+  RILLE_TRY(plan.root, host.grants().write(directory, Grants::Names::tree));
+  plan.step = static_cast<std::int64_t>(option_number(L, options, "step").value_or(0));
+  plan.keep.keep = static_cast<int>(option_number(L, options, "keep").value_or(3));
+  plan.keep.every = static_cast<std::int64_t>(option_number(L, options, "keep_every").value_or(0));
+  plan.manifest.created_us = host.loop().clock().wall_us();
+  RILLE_TRY(Value all, to_value(L, options, "checkpoint"));
+  plan.manifest.cursor = all["cursor"];
+  plan.manifest.rng = all["rng"];
+  plan.manifest.metadata = all["metadata"];
+  return plan;
+}
+
+Result<> count_files(lua_State* L, const std::vector<Snapshot::Entry>& entries,
+                     std::initializer_list<const Value*> others) {
+  constexpr std::size_t header_row_bytes = 100;
+  const auto& disk = LuaHost::of(L).options().disk;
+  if (!disk) return {};
+  std::size_t bytes = 0;
+  for (const auto& e : entries) bytes += e.data.bytes.size() + e.name.size() + header_row_bytes;
+  for (const Value* other : others) bytes += other->to_json().size();
+  return disk->take(static_cast<std::int64_t>(bytes));
+}
+
+std::map<std::string, std::vector<data::StateSource>> parts_of(const std::vector<Snapshot::Entry>& entries) {
+  std::map<std::string, std::vector<data::StateSource>> out;
+  for (const auto& e : entries) out[e.part].push_back({source_of(e), e.slice});
+  return out;
+}
+
+Result<Value> publish_checkpoint(data::CheckpointWriter& writer, const CheckpointPlan& plan) {
+  RILLE_TRY(const data::Checkpoint done, writer.publish(plan.manifest));
+  data::link_latest(plan.root, plan.step);
+  if (auto removed = data::CheckpointStore(plan.root).retain(plan.keep); !removed) return std::move(removed).error();
+  Value out;
+  out.set("event", "checkpoint").set("step", plan.step).set("directory", done.directory);
+  std::int64_t size = 0;
+  for (const auto& f : done.manifest.files) size += f.fingerprint.size_bytes;
+  out.set("size_bytes", size);
+  return out;
+}
+
+int begin_write(lua_State* L, std::function<Result<Value>()> job) {
+  auto state = std::make_shared<WriteState>();
+  Loop& loop = LuaHost::of(L).loop();
+  loop.spawn(drive_write(loop, std::move(job), state));
+  push_object(L, Write{state});
+  return 1;
+}
+
+namespace {
+
+// runs on a background thread
+Result<Value> write_files(const CheckpointPlan& plan, const std::vector<Snapshot::Entry>& entries) {
+  data::CheckpointStore store(plan.root);
+  RILLE_TRY(const std::optional<data::Checkpoint> before, store.latest());
+  RILLE_TRY(data::CheckpointWriter writer, store.begin(plan.step));
+  for (const auto& [part, tensors] : parts_of(entries))
+    RILLE_CHECK(writer.write(part, tensors, before ? &*before : nullptr));
+  return publish_checkpoint(writer, plan);
+}
+
 // write(snapshot, {directory=, step=, keep=, keep_every=, cursor=, rng=, metadata=}) -> Write; returns before the
 // files are written
 Result<int> write(lua_State* L) {
-  Snapshot& s = check_object<Snapshot>(L, 1, "snapshot");
-  LuaHost& host = LuaHost::of(L);
-  Plan plan;
-  const std::string directory = option_text(L, 2, "directory").value_or("checkpoints");
-  RILLE_TRY(plan.root, host.grants().write(directory, Grants::Names::tree));
-  plan.step = static_cast<std::int64_t>(option_number(L, 2, "step").value_or(0));
-  plan.keep.keep = static_cast<int>(option_number(L, 2, "keep").value_or(3));
-  plan.keep.every = static_cast<std::int64_t>(option_number(L, 2, "keep_every").value_or(0));
-  plan.manifest.created_us = host.loop().clock().wall_us();
-  RILLE_TRY(Value options, to_value(L, 2, "checkpoint"));
-  plan.manifest.cursor = options["cursor"];
-  plan.manifest.rng = options["rng"];
-  plan.manifest.metadata = options["metadata"];
-  RILLE_CHECK(count_files(L, *s.entries, {&plan.manifest.cursor, &plan.manifest.rng, &plan.manifest.metadata}));
-  auto state = std::make_shared<WriteState>();
-  host.loop().spawn(drive_write(host.loop(), std::move(plan), s.entries, state));
-  push_object(L, Write{state});
-  return 1;
+  const auto entries = check_object<Snapshot>(L, 1, "snapshot").entries;
+  RILLE_TRY(CheckpointPlan plan, checkpoint_plan(L, 2));
+  RILLE_CHECK(count_files(L, *entries, {&plan.manifest.cursor, &plan.manifest.rng, &plan.manifest.metadata}));
+  return begin_write(L, [plan = std::move(plan), entries] { return write_files(plan, *entries); });
 }
 
 // poll(write) -> nil while the write is running; afterwards {step=, directory=, size_bytes=}; raises if the write
@@ -200,10 +206,7 @@ Async<Stored> open_latest(Loop& loop, std::string root, std::int64_t step) {
       RILLE_TRY(out.checkpoint, store.load_latest(false, &skipped));
       for (const Error& e : skipped) out.skipped.push_back(e.message);
     }
-    for (const auto& f : out.checkpoint.manifest.files) {
-      RILLE_TRY(auto file, out.checkpoint.open(f.name, data::Verify::sizes));
-      out.files.emplace(f.name, std::make_shared<const store::SafetensorsFile>(std::move(file)));
-    }
+    RILLE_TRY(out.parts, data::open_parts(out.checkpoint));
     return out;
   };
   co_return co_await thread_job(loop, std::move(job));
@@ -250,16 +253,17 @@ Result<int> newest(lua_State* L) {
   return 1;
 }
 
-// tensors(files, file name) -> { name = tensor }; each tensor is read from disk when its field is accessed
+// tensors(files, part) -> { name = tensor }; each tensor is read from disk when its field is accessed
 Result<int> tensors(lua_State* L) {
   Stored& stored = check_object<Stored>(L, 1, "checkpoint");
-  std::string name(check_text(L, 2, "file"));
-  auto found = stored.files.find(name);
-  if (found == stored.files.end())
-    return make_error(ErrorKind::state,
-                      fmt::format("the checkpoint {} has no file '{}'", stored.checkpoint.directory, name),
+  const std::string name(check_text(L, 2, "part"));
+  const auto found = stored.parts.find(name);
+  if (found == stored.parts.end())
+    return make_error(ErrorKind::state, fmt::format("the checkpoint {} has no '{}'", stored.checkpoint.directory, name),
                       "the checkpoint was written with a different list of states: load it with that list");
-  push_tensor_files(L, tensors_of(found->second));
+  TensorFiles files;
+  files.places = found->second;
+  push_tensor_files(L, std::move(files));
   return 1;
 }
 
@@ -306,6 +310,7 @@ void add_checkpoint_natives(lua_State* L) {
                     {"checkpoint_any", bind<any>},
                     {"checkpoint_newest", bind<newest>},
                     {"checkpoint_tensors", bind<tensors>}});
+  add_share_natives(L);
   add_tensor_file_natives(L);
   set_async(L, "snapshot", bind<snapshot>);
   set_async(L, "tensors_save", bind<save>);

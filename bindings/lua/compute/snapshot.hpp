@@ -2,17 +2,20 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "bindings/lua/compute/tensor.hpp"
+#include "runtime/compute/data/checkpoint.hpp"
 
 namespace rille::lua {
 
 struct Snapshot {
   struct Entry {
-    std::string file, name;
+    std::string part, name;  // of a training's state: "model", "wte.weight"
     HostData data;
+    std::optional<data::Slice> slice = {};  // the values are some rows of the tensor
   };
   std::shared_ptr<std::vector<Entry>> entries;
 };

@@ -48,9 +48,9 @@ struct Source {
 
   Result<std::pair<DType, Dims>> look(const std::string& name, const char* verb) const {
     if (files) {
-      const auto& entry = *files->places.at(name).entry;
-      RILLE_TRY(const DType dtype, type_of_format(entry.dtype, name));
-      RILLE_TRY(const Dims dims, tensor::make_dims(entry.shape));
+      const data::StateTensor& place = files->places.at(name);
+      RILLE_TRY(const DType dtype, type_of_format(place.dtype, name));
+      RILLE_TRY(const Dims dims, tensor::make_dims(place.shape));
       return std::pair{dtype, dims};
     }
     const Tensor t = take(name);

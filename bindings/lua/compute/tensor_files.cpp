@@ -92,7 +92,7 @@ Result<Opened> open_path(lua_State* L, const std::string& path) {
   Opened out;
   if (!path.ends_with(".index.json")) {
     RILLE_TRY(auto file, open_one(L, path, out));
-    out.files = tensors_of(std::move(file));
+    out.files.places = data::part_of(file);
     return out;
   }
   RILLE_TRY(const auto shards, shards_of(L, path));
@@ -107,7 +107,7 @@ Result<Opened> open_path(lua_State* L, const std::string& path) {
     if (!entry)
       return make_error(ErrorKind::integrity, fmt::format("{}: '{}' is not in {}", path, name, shard),
                         "the index and the files belong to different models or versions: download both again");
-    out.files.places[name] = {file, entry};
+    out.files.places[name] = {entry->dtype, entry->shape, {{file, entry}}};
   }
   return out;
 }
@@ -148,17 +148,28 @@ Result<TensorFiles::File> open_counted(lua_State* L, const std::string& path) {
 }
 
 Result<Tensor> read_tensor(lua_State* L, TensorFiles& files, const std::string& name, Graph& g) {
-  const auto& [file, entry] = files.places.at(name);
-  RILLE_TRY(const DType dtype, type_of_format(entry->dtype, name));
-  RILLE_TRY(const Dims dims, tensor::make_dims(entry->shape));
-  const std::string_view bytes = file->bytes(*entry);
-  if (files.unsettled_bytes += bytes.size(); files.unsettled_bytes > settle_after_bytes) {
-    files.unsettled_bytes = bytes.size();
+  const data::StateTensor& place = files.places.at(name);
+  RILLE_TRY(const DType dtype, type_of_format(place.dtype, name));
+  RILLE_TRY(const Dims dims, tensor::make_dims(place.shape));
+  std::size_t size_bytes = 0;
+  for (const auto& piece : place.pieces) size_bytes += piece.bytes().size();
+  if (files.unsettled_bytes += size_bytes; files.unsettled_bytes > settle_after_bytes) {
+    files.unsettled_bytes = size_bytes;
     RILLE_CHECK(settle(L, g));
   }
-  RILLE_CHECK(store::check_pages(bytes, name));  // after settle, in which finalizers of the script may run
+  // after settle, in which finalizers of the script may run
+  for (const auto& piece : place.pieces) RILLE_CHECK(store::check_pages(piece.bytes(), name));
+  std::string joined;
+  MemoryHeld held;
+  if (place.pieces.size() > 1) {
+    RILLE_TRY(held, MemoryHeld::take(LuaHost::of(L).options().memory, MemoryUse::Part::tensors,
+                                     static_cast<std::int64_t>(size_bytes)));
+    joined.reserve(size_bytes);
+    for (const auto& piece : place.pieces) joined += piece.bytes();
+  }
+  const std::string_view bytes = joined.empty() ? place.pieces.front().bytes() : std::string_view(joined);
   RILLE_TRY(Tensor t, tensor::from_bytes(g, dims, dtype, bytes.data(), bytes.size()));
-  store::forget_pages(bytes);
+  for (const auto& piece : place.pieces) store::forget_pages(piece.bytes());
   return t;
 }
 
@@ -170,12 +181,6 @@ TensorFiles* tensor_files(lua_State* L, int index) {
   auto* const found = test_object<TensorFiles>(L, -1);
   lua_pop(L, 2);
   return found;
-}
-
-TensorFiles tensors_of(TensorFiles::File file) {
-  TensorFiles out;
-  for (const auto& entry : file->tensors()) out.places[entry.name] = {file, &entry};
-  return out;
 }
 
 // All tables share one metatable. A LuaJIT trace keeps its metatable alive, so metatables that held the files would

@@ -1,29 +1,21 @@
 // Tensor files opened by scripts: a Lua table that reads a tensor from disk each time its field is accessed.
 #pragma once
 
-#include <map>
-#include <memory>
 #include <string>
-#include <vector>
 
 #include "bindings/lua/compute/tensor.hpp"
-#include "runtime/core/store/safetensors.hpp"
+#include "runtime/compute/data/checkpoint_parts.hpp"
 
 namespace rille::lua {
 
 struct TensorFiles {
-  using File = std::shared_ptr<const store::SafetensorsFile>;
-  struct Entry {
-    File file;
-    const store::TensorEntry* entry = nullptr;
-  };
-  std::map<std::string, Entry> places;  // where each tensor lies in the files, by tensor name
-  std::size_t unsettled_bytes = 0;      // bytes read since the graph was last synchronized
+  using File = data::OpenFile;
+  data::StatePart places;           // where each tensor lies in the files, by tensor name
+  std::size_t unsettled_bytes = 0;  // bytes read since the graph was last synchronized
 };
 
 // Opens the file at a granted path; the memory of its parsed header counts while the file object lives.
 Result<TensorFiles::File> open_counted(lua_State* L, const std::string& path);
-TensorFiles tensors_of(TensorFiles::File file);
 // Pushes the table. Each access reads the tensor from disk again; an unknown name gives nil. A script that copies
 // tensors one by one into parameters therefore holds only a few of the file's tensors in memory.
 void push_tensor_files(lua_State* L, TensorFiles files);

@@ -5,15 +5,12 @@
 #include <fmt/format.h>
 
 #include <cctype>
-#include <cerrno>
 #include <filesystem>
 
 #include "bindings/lua/workflow/verb.hpp"
 #include "runtime/core/base/id.hpp"
 #include "runtime/core/loop/thread_job.hpp"
 #include "runtime/core/store/file.hpp"
-#include "runtime/core/store/hash.hpp"
-#include "runtime/workflow/transfer/store_files.hpp"
 
 namespace rille::lua {
 
@@ -73,28 +70,6 @@ Result<int> stored_open(lua_State* L) {
   return 1;
 }
 
-Result<std::vector<transfer::StoredFile>> files_in(const std::string& directory) {
-  std::vector<transfer::StoredFile> out, manifest;
-  std::error_code failed;
-  for (fs::directory_iterator it(directory, failed), end; !failed && it != end; it.increment(failed)) {
-    const std::string name = it->path().filename().string();
-    if (!it->is_regular_file(failed) || !transfer::is_stored_file_name(name)) continue;
-    RILLE_TRY(const store::Fingerprint print, store::fingerprint_file(it->path().string(), true));
-    (name == transfer::manifest_name ? manifest : out).push_back({name, print.size_bytes, print.sha256});
-  }
-  if (failed) return errno_error("cannot list", directory, failed.value());
-  if (manifest.empty()) return errno_error("cannot find", directory + "/" + transfer::manifest_name, ENOENT);
-  out.push_back(std::move(manifest.front()));
-  return out;
-}
-
-Async<> send_one(StoredPtr stored, std::string path, std::string key, CancelToken token) {
-  const objects::PutRequest request;
-  RILLE_CO_CHECK(co_await transfer::send_file(stored->store(), stored->loop(), std::move(path), std::move(key), request,
-                                              nullptr, std::move(token)));
-  co_return success();
-}
-
 struct SendOrder {
   std::string directory;
   std::int64_t step = 0, wait_ms = 0;
@@ -108,11 +83,13 @@ Async<Value> send_checkpoint(StoredPtr stored, SendOrder order, CancelToken toke
   made.generation = 1;
   made.directory = fmt::format("checkpoints/step-{:08}", order.step);
   const std::string directory = order.directory;
-  const std::function<Result<std::vector<transfer::StoredFile>>()> look = [directory] { return files_in(directory); };
+  const std::function<Result<std::vector<transfer::StoredFile>>()> look = [directory] {
+    return transfer::files_here(directory);
+  };
   RILLE_CO_TRY(made.files, co_await thread_job(stored->loop(), look));
   const transfer::StoredCheckpoints::Send send = [stored, directory](transfer::StoredFile file, std::string key,
                                                                      CancelToken t) {
-    return send_one(stored, directory + "/" + file.name, std::move(key), std::move(t));
+    return transfer::send_here(*stored, directory + "/" + file.name, std::move(key), std::move(t));
   };
   RILLE_CO_TRY(const transfer::StoredCheckpoint done, co_await stored->add(made, order.rule, send, token));
   co_return Value().set("step", order.step).set("directory", stored->address(done.folder));

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -19,9 +20,24 @@
 
 namespace rille::data {
 
+// A slice of a tensor along its first dimension.
+struct Slice {
+  std::int64_t first = 0, of = 0;  // its first row, and the rows of the whole tensor
+  friend bool operator==(const Slice&, const Slice&) = default;
+};
+
+// A file of a checkpoint. Plain: it has a whole part of the state, and is named after it. A share that one of several
+// ranks wrote says which part it belongs to, and which of its tensors are slices. A file that an earlier checkpoint
+// has, too, lists the tensors that still count: newer values of the others are in another file.
 struct CheckpointFile {
   std::string name;  // "model.safetensors"; without a directory
   store::Fingerprint fingerprint;
+  std::string part = {};                                // "model"; "": the name without .safetensors
+  std::optional<std::vector<std::string>> counts = {};  // nullopt: all its tensors
+  std::map<std::string, Slice> slices = {};             // by tensor; the other tensors are whole
+
+  std::string part_name() const;
+  bool plain() const { return part.empty() && !counts && slices.empty(); }
 };
 
 struct Manifest {
@@ -57,6 +73,12 @@ struct Checkpoint {
   Result<store::SafetensorsFile> open(std::string_view file_name, Verify how = Verify::digests) const;
 };
 
+// A tensor of the state, or some of its rows.
+struct StateSource {
+  store::TensorSource tensor;  // its bytes are in memory
+  std::optional<Slice> slice = {};
+};
+
 class CheckpointStore;
 
 // A checkpoint that is being written. Unless it was published, the destructor removes it.
@@ -64,9 +86,9 @@ class CheckpointWriter {
  public:
   CheckpointWriter(CheckpointWriter&& o) noexcept;
   ~CheckpointWriter();
-  // Writes the file `name`, which must end in .safetensors.
-  Result<> write(const std::string& name, const std::vector<store::TensorSource>& tensors,
-                 const store::StringMap& metadata = {}, bool with_sha256 = false);
+  // Writes a part of the state, but for tensors that did not change since the checkpoint `before`
+  // (checkpoint_files.hpp).
+  Result<> write(const std::string& part, const std::vector<StateSource>& tensors, const Checkpoint* before = nullptr);
   // Adds a file to the manifest that another rank wrote into directory().
   Result<> add(CheckpointFile file);
   const std::string& directory() const { return temporary_; }
@@ -115,6 +137,11 @@ class CheckpointStore {
   std::string root_;
 };
 
+// Loads the checkpoint in this directory, whatever its name is, after checking all digests. Error integrity: it is
+// none, or is damaged.
+Result<Checkpoint> load_checkpoint(const std::string& directory);
+// Makes the link "latest" in the checkpoints' directory, for people and box:get; Rille reads the manifests instead.
+void link_latest(const std::string& root, std::int64_t step);
 // The directory name of a step's checkpoint: "step-00000050".
 std::string checkpoint_name(std::int64_t step);
 // Whether a manifest may contain the name: no directory part, no leading dot, and the ending .safetensors.

@@ -47,13 +47,14 @@ Error fault(const std::string& directory, const std::string& why) {
                     "load an earlier checkpoint, or restore this one from a backup");
 }
 
-// Reads a checkpoint's manifest and checks the files' sizes, but not their digests.
+// Reads a checkpoint's manifest and checks the files' sizes, but not their digests. `step`: -1: any.
 Result<Checkpoint> look_at(const std::string& directory, std::int64_t step) {
   auto text = store::read_file(directory + "/manifest.json", manifest_bytes_max);
   if (!text) return fault(directory, text.error().code == "errno 2" ? "it has no manifest.json" : text.error().message);
   auto manifest = Manifest::from_json(*text, directory + "/manifest.json");
   if (!manifest) return fault(directory, manifest.error().message);
-  if (manifest->step != step) return fault(directory, fmt::format("its manifest is of step {}", manifest->step));
+  if (step >= 0 && manifest->step != step)
+    return fault(directory, fmt::format("its manifest is of step {}", manifest->step));
   for (const CheckpointFile& file : manifest->files) {
     struct stat info {};
     if (::stat((directory + "/" + file.name).c_str(), &info) != 0)
@@ -128,6 +129,12 @@ store::Fd lock_directory(const std::string& path) {
 }  // namespace
 
 std::string checkpoint_name(std::int64_t step) { return fmt::format("step-{:08}", step); }
+
+Result<Checkpoint> load_checkpoint(const std::string& directory) {
+  RILLE_TRY(Checkpoint found, look_at(directory, -1));
+  RILLE_CHECK(verify(found));
+  return found;
+}
 
 Result<store::SafetensorsFile> Checkpoint::open(std::string_view file_name, Verify how) const {
   auto entry = std::find_if(manifest.files.begin(), manifest.files.end(),

@@ -5,9 +5,10 @@
 #include <sys/stat.h>
 
 #include <cerrno>
+#include <filesystem>
 #include <tuple>
 
-#include "runtime/compute/data/checkpoint.hpp"
+#include "runtime/compute/data/checkpoint_files.hpp"
 #include "runtime/core/base/id.hpp"
 #include "runtime/core/base/time.hpp"
 
@@ -29,6 +30,14 @@ Result<> move_into_place(const std::string& from, const std::string& to) {
 
 }  // namespace
 
+void link_latest(const std::string& root, std::int64_t step) {
+  std::error_code failed;
+  const std::string temporary = root + "/.latest.new";
+  std::filesystem::remove(temporary, failed);
+  std::filesystem::create_directory_symlink(checkpoint_name(step), temporary, failed);
+  if (!failed) std::filesystem::rename(temporary, root + "/latest", failed);
+}
+
 CheckpointWriter::CheckpointWriter(CheckpointWriter&& o) noexcept
     : root_(std::move(o.root_)), temporary_(std::exchange(o.temporary_, {})), step_(o.step_), lock_(std::move(o.lock_)),
       files_(std::move(o.files_)) {}
@@ -49,11 +58,11 @@ Result<> CheckpointWriter::check_name(const std::string& name) const {
   return success();
 }
 
-Result<> CheckpointWriter::write(const std::string& name, const std::vector<store::TensorSource>& tensors,
-                                 const store::StringMap& metadata, bool with_sha256) {
-  RILLE_CHECK(check_name(name));
-  RILLE_TRY(auto print, store::write_safetensors(temporary_ + "/" + name, tensors, metadata, with_sha256));
-  files_.push_back({name, std::move(print)});
+Result<> CheckpointWriter::write(const std::string& part, const std::vector<StateSource>& tensors,
+                                 const Checkpoint* before) {
+  RILLE_CHECK(check_name(part + ".safetensors"));
+  RILLE_TRY(std::vector<CheckpointFile> files, write_part({temporary_, part, ""}, tensors, before));
+  for (CheckpointFile& file : files) RILLE_CHECK(add(std::move(file)));
   return success();
 }
 

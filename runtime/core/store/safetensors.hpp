@@ -66,6 +66,7 @@ class SafetensorsFile {
   // The bytes of one of this file's entries, valid as long as this SafetensorsFile.
   std::string_view bytes(const TensorEntry& entry) const;
   std::string_view file_bytes() const { return map_.view(); }
+  std::uint64_t data_offset() const { return header_.data_offset; }
 
  private:
   MappedFile map_;

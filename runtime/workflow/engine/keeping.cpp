@@ -23,6 +23,27 @@ std::string as_folder(const std::string& name) {
     if (!std::isalnum(static_cast<unsigned char>(c)) && c != '-' && c != '_') c = '_';
   return out;
 }
+
+// Gives the files of earlier checkpoints in `folder` their names in a later one, where they need not be fetched: a file
+// "model.step-00000050.safetensors" is what step 50 had as "model.safetensors" (compute/data/checkpoint_files.hpp). The
+// names are the machine's word: what it has under them is compared by SHA-256 afterwards.
+void link_earlier(const std::filesystem::path& folder, const std::filesystem::path& part,
+                  const std::vector<agent::FileInfo>& there) {
+  constexpr std::string_view mark = ".step-", suffix = ".safetensors";
+  constexpr std::size_t digits = 8;
+  std::error_code ec;
+  std::filesystem::create_directories(part, ec);
+  for (const agent::FileInfo& file : there) {
+    const std::size_t at = file.path.find(mark);
+    if (at == std::string::npos || !transfer::is_stored_file_name(file.path)) continue;
+    std::vector<std::filesystem::path> places = {folder / file.path.substr(at + 1, mark.size() - 1 + digits) /
+                                                 (file.path.substr(0, at) + std::string(suffix))};
+    for (const auto& kept : std::filesystem::directory_iterator(folder, ec)) places.push_back(kept.path() / file.path);
+    for (const auto& place : places)
+      if (place.parent_path() != part && std::filesystem::is_regular_file(place, ec))
+        std::filesystem::create_hard_link(place, part / file.path, ec);  // an error: it is fetched
+  }
+}
 }  // namespace
 
 // The folder name of a call's checkpoints: the call's name as a valid file name, and a suffix that depends on its key.
@@ -89,6 +110,10 @@ Async<std::string> Calls::keep_at_home(std::shared_ptr<Keeper> keeper, std::shar
   const std::string name = fmt::format("step-{:08}", published.integer("step"));
   const std::filesystem::path to = folder / name, part = to.string() + ".part";
   const std::string from = published.text("directory"), into = part.string() + "/";
+  if (connector_->real_time()) {  // a simulated machine has no files
+    RILLE_CO_TRY(const std::vector<agent::FileInfo> there, co_await agent->list(from, token));
+    link_earlier(folder, part, there);
+  }
   RILLE_CO_CHECK(co_await agent->get(from, into, nullptr, token, disk_room()));
   std::error_code ec;
   std::filesystem::remove_all(to, ec);

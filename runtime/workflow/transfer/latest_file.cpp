@@ -14,7 +14,7 @@ namespace rille::transfer {
 namespace {
 
 constexpr std::string_view format_name = "rille-latest";
-constexpr int format_version = 1;
+constexpr int plain_version = 1, format_version = 2;  // 1: every file is in its checkpoint's folder
 constexpr std::int64_t number_max = std::int64_t{1} << 53;
 constexpr std::size_t mark_digits = 8, text_bytes_max = 4096;
 
@@ -41,8 +41,11 @@ std::int64_t take_number(std::string_view& text, std::string_view before) {
 
 Value to_value(const StoredCheckpoint& c) {
   Value::Array files;
-  for (const StoredFile& f : c.files)
-    files.push_back(Value().set("name", f.name).set("size_bytes", f.size_bytes).set("sha256", f.sha256));
+  for (const StoredFile& f : c.files) {
+    Value file = Value().set("name", f.name).set("size_bytes", f.size_bytes).set("sha256", f.sha256);
+    if (!f.at.empty()) file.set("at", f.at);
+    files.push_back(std::move(file));
+  }
   Value v;
   v.set("step", c.step).set("generation", c.generation).set("epoch", c.epoch);
   v.set("folder", c.folder).set("directory", c.directory).set("files", std::move(files));
@@ -50,10 +53,14 @@ Value to_value(const StoredCheckpoint& c) {
 }
 
 Result<StoredFile> file_from(const Value& v, std::string_view shown) {
-  StoredFile out{v.text("name"), v.integer("size_bytes", -1), v.text("sha256")};
+  StoredFile out{v.text("name"), v.integer("size_bytes", -1), v.text("sha256"), v.text("at")};
   if (!is_stored_file_name(out.name)) return unsound(shown, fmt::format("'{}' is not a file's name", out.name));
   if (out.size_bytes < 0 || out.size_bytes > number_max || !is_hex(out.sha256, 64))
     return unsound(shown, fmt::format("file '{}' has no size or no SHA-256", out.name));
+  const std::size_t folder = out.at.find('/') + 1;
+  if (!out.at.empty() &&
+      (!parse_stored_folder(out.at.substr(0, folder)) || !is_stored_file_name(out.at.substr(folder))))
+    return unsound(shown, fmt::format("'{}' is not a file of a checkpoint", out.at.substr(0, text_bytes_max)));
   return out;
 }
 
@@ -116,8 +123,12 @@ Result<StoredCheckpoint> parse_stored_folder(std::string_view folder) {
 }
 
 std::string Latest::to_json() const {
+  bool plain = true;
+  for (const StoredCheckpoint& c : checkpoints)
+    for (const StoredFile& f : c.files) plain = plain && f.at.empty();
   Value v;
-  v.set("format", format_name).set("version", format_version).set("writer", writer).set("base", base);
+  v.set("format", format_name).set("version", plain ? plain_version : format_version);
+  v.set("writer", writer).set("base", base);
   Value::Array list;
   for (const StoredCheckpoint& c : checkpoints) list.push_back(to_value(c));
   v.set("checkpoints", std::move(list));
@@ -130,9 +141,9 @@ Result<Latest> read_latest(std::string_view text, std::string_view shown) {
   if (!parsed) return unsound(shown, parsed.error().message);
   Value v = std::move(*parsed);
   if (v.text("format") != format_name) return unsound(shown, "its format is not Rille's");
-  if (v.integer("version") != format_version)
-    return unsound(shown,
-                   fmt::format("its version is {} and this build reads {}", v.integer("version"), format_version));
+  if (v.integer("version") < plain_version || v.integer("version") > format_version)
+    return unsound(shown, fmt::format("its version is {} and this build reads {} to {}", v.integer("version"),
+                                      plain_version, format_version));
   const std::string digest = v.text("digest");
   v.as_object()->erase("digest");
   if (digest != sha256_hex(v.to_json())) return unsound(shown, "its digest does not match: it was cut off or edited");

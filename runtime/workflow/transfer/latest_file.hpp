@@ -20,6 +20,9 @@ struct StoredFile {
   std::string name;  // a plain name: "model.safetensors"
   std::int64_t size_bytes = 0;
   std::string sha256;
+  // "step-00000040-g2-e7-8a6b0c1d/model.safetensors": an earlier checkpoint sent it; "": it is in the checkpoint's
+  // folder
+  std::string at = {};
 };
 
 struct StoredCheckpoint {

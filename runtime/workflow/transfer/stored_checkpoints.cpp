@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <tuple>
 
@@ -28,6 +29,16 @@ std::string mark_of(const StoredCheckpoint& c, const std::string& writer) {
   for (const StoredFile& f : c.files) all += fmt::format("\n{} {}", f.name, f.sha256);
   return sha256_hex(all).substr(0, 8);
 }
+
+// Where the files of these checkpoints are, below the training's address.
+std::map<std::string, StoredFile> files_of(const Latest& latest) {
+  std::map<std::string, StoredFile> out;
+  for (const StoredCheckpoint& c : latest.checkpoints)
+    for (const StoredFile& f : c.files) out.emplace(f.at.empty() ? c.folder + f.name : f.at, f);
+  return out;
+}
+
+constexpr const char* reference_gone = "reference_gone";
 
 // A store's list is not trusted with what to remove.
 Error wrongly_listed(std::string_view key, std::string_view prefix) {
@@ -94,14 +105,42 @@ Async<StoredCheckpoint> StoredCheckpoints::add(StoredCheckpoint made, StoreReten
   alone.writer = writer_;
   alone.checkpoints = {made};
   RILLE_CO_CHECK(text_of_latest(alone, address(latest_name)));  // before its files are sent in vain
-  for (const StoredFile& file : made.files) {                   // the manifest is the last one
+  RILLE_CO_CHECK(co_await refer(made, before, token));
+  RILLE_CO_CHECK(co_await send_all(made, send, token));
+  Result<Latest> now = co_await publish(made, rule, token);
+  if (!now && now.error().code == reference_gone) {
+    for (StoredFile& file : made.files) file.at.clear();
+    RILLE_CO_CHECK(co_await send_all(made, send, token));
+    now = co_await publish(made, rule, token);
+  }
+  if (!now) co_return std::move(now).error();
+  // What cannot be removed now is removed after a later checkpoint.
+  (void)co_await sweep(std::move(*now), rule, std::move(token));
+  co_return made;
+}
+
+// Looks which files the checkpoints there have already.
+Async<> StoredCheckpoints::refer(StoredCheckpoint& made, const Latest& before, CancelToken token) {
+  const std::map<std::string, StoredFile> there = files_of(before);
+  for (StoredFile& file : made.files) {
+    const auto same = std::find_if(there.begin(), there.end(), [&](const auto& one) {
+      return one.second.sha256 == file.sha256 && one.second.size_bytes == file.size_bytes;
+    });
+    if (same == there.end() || same->first.starts_with(made.folder)) continue;
+    const Result<objects::ObjectInfo> info = co_await store_->head(prefix_ + same->first, token);
+    if (!info && !objects::is_missing(info.error())) co_return info.error();
+    if (info && info->size_bytes == file.size_bytes) file.at = same->first;
+  }
+  co_return success();
+}
+
+Async<> StoredCheckpoints::send_all(const StoredCheckpoint& made, const Send& send, CancelToken token) {
+  for (const StoredFile& file : made.files) {  // the manifest is the last one
+    if (!file.at.empty()) continue;
     std::string to = key(made, file);
     RILLE_CO_CHECK(co_await send(file, std::move(to), token));
   }
-  RILLE_CO_TRY(Latest now, co_await publish(made, rule, token));
-  // What cannot be removed now is removed after a later checkpoint.
-  (void)co_await sweep(std::move(now), rule, std::move(token));
-  co_return made;
+  co_return success();
 }
 
 Async<Latest> StoredCheckpoints::publish(StoredCheckpoint made, StoreRetention rule, CancelToken token) {
@@ -114,6 +153,14 @@ Async<Latest> StoredCheckpoints::publish(StoredCheckpoint made, StoreRetention r
     if (done) co_return now;
     if (attempt > 0 && !objects::is_refused(last)) co_return last;
     RILLE_CO_CHECK(may_follow(now, made.generation));
+    // Another writer may have published meanwhile, and removed what it no longer names.
+    const std::map<std::string, StoredFile> there = files_of(now);
+    for (const StoredFile& file : made.files)
+      if (!file.at.empty() && !there.contains(file.at)) {
+        Error gone = make_error(ErrorKind::state, fmt::format("'{}' is no longer there", address(file.at)));
+        gone.code = reference_gone;
+        co_return gone;
+      }
     objects::PutRequest request;
     request.content_type = "application/json";
     request.if_absent = now.version.empty() && traits.puts_if_absent;
@@ -138,8 +185,11 @@ Async<Latest> StoredCheckpoints::publish(StoredCheckpoint made, StoreRetention r
 
 // Removes the folders of this and older writers that latest.json does not name.
 Async<> StoredCheckpoints::sweep(Latest now, StoreRetention rule, CancelToken token) {
-  std::set<std::string> named;
-  for (const StoredCheckpoint& c : now.checkpoints) named.insert(c.folder);
+  std::set<std::string> named, kept_files;
+  for (const StoredCheckpoint& c : now.checkpoints) {
+    named.insert(c.folder);
+    for (const StoredFile& f : c.files) kept_files.insert(key(c, f));
+  }
   const auto mine = order(now.checkpoints.front());
   std::vector<std::string> unnamed;
   objects::ListRequest request;
@@ -156,18 +206,19 @@ Async<> StoredCheckpoints::sweep(Latest now, StoreRetention rule, CancelToken to
     return success();
   };
   RILLE_CO_CHECK(co_await objects::list_all(*store_, request, folders, token));
-  for (const std::string& folder : unnamed) RILLE_CO_CHECK(co_await remove_folder(folder, token));
+  for (const std::string& folder : unnamed) RILLE_CO_CHECK(co_await remove_folder(folder, kept_files, token));
   co_return success();
 }
 
-// Page by page, so that a folder of any size takes the memory of one page.
-Async<> StoredCheckpoints::remove_folder(std::string folder, CancelToken token) {
+// All but the files `kept`. Page by page, so that a folder of any size takes the memory of one page.
+Async<> StoredCheckpoints::remove_folder(std::string folder, const std::set<std::string>& kept, CancelToken token) {
   objects::ListRequest request;
   request.prefix = folder;
   for (int pages = 0; pages < sweep_pages_max; ++pages) {
     RILLE_CO_TRY(objects::ListPage page, co_await store_->list(request, token));
     for (const objects::ObjectInfo& info : page.objects) {
       if (!info.key.starts_with(folder)) co_return wrongly_listed(info.key, folder);
+      if (kept.contains(info.key)) continue;
       RILLE_CO_CHECK(co_await store_->remove(info.key, token));
     }
     if (page.next_token.empty()) break;

@@ -4,9 +4,9 @@
 //   s3://bucket/run/train/step-00000050-g2-e7-1f3a9c02/model.safetensors  and so on, and manifest.json
 //
 // A checkpoint's files are sent first, its manifest after them, and last latest.json takes the place of the version
-// that was read, so that latest.json always names whole checkpoints. No two checkpoints share a folder, and a folder
-// goes only when latest.json no longer names it. An attempt that ends halfway leaves a folder that a later add()
-// removes.
+// that was read, so that latest.json always names whole checkpoints. A file that a checkpoint there has already, by its
+// SHA-256, is not sent again: latest.json says where it is. No two checkpoints share a folder, and a file goes only
+// when latest.json no longer names it. An attempt that ends halfway leaves a folder that a later add() removes.
 //
 // Writers are ordered by (generation, epoch). A writer's generations count from the one whose checkpoint it goes on
 // from (follow), else from the one that it found at its first look: so a training that is started anew, by another run
@@ -21,6 +21,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -43,7 +44,9 @@ class StoredCheckpoints {
   objects::ObjectStore& store() { return *store_; }
   Loop& loop() { return loop_; }
   std::string address(const std::string& below = "") const { return store_->address(prefix_ + below); }
-  std::string key(const StoredCheckpoint& c, const StoredFile& f) const { return prefix_ + c.folder + f.name; }
+  std::string key(const StoredCheckpoint& c, const StoredFile& f) const {
+    return prefix_ + (f.at.empty() ? c.folder + f.name : f.at);
+  }
 
   Async<Latest> read(CancelToken token);
   // The generation from which this writer's count: after a read; set before it, that of an earlier process of the
@@ -70,9 +73,11 @@ class StoredCheckpoints {
 
  private:
   Result<> may_follow(const Latest& before, std::int64_t generation) const;
+  Async<> refer(StoredCheckpoint& made, const Latest& before, CancelToken token);
+  Async<> send_all(const StoredCheckpoint& made, const Send& send, CancelToken token);
   Async<Latest> publish(StoredCheckpoint made, StoreRetention rule, CancelToken token);
   Async<> sweep(Latest now, StoreRetention rule, CancelToken token);
-  Async<> remove_folder(std::string folder, CancelToken token);
+  Async<> remove_folder(std::string folder, const std::set<std::string>& kept, CancelToken token);
   Async<> take_all(StoredCheckpoint from, Take take, CancelToken token);
 
   std::unique_ptr<objects::ObjectStore> store_;
@@ -88,6 +93,10 @@ Result<std::shared_ptr<StoredCheckpoints>> open_stored_checkpoints(
     std::function<Result<>(const std::string& host, const std::string& port)> may_connect, std::string writer,
     std::int64_t epoch);
 
+// The files of a checkpoint's directory on this machine, the manifest last. Blocking: call it on a thread job.
+Result<std::vector<StoredFile>> files_here(const std::string& directory);
+// Sends a file of this machine.
+Async<> send_here(StoredCheckpoints& stored, std::string path, std::string key, CancelToken token);
 // Brings one file of a checkpoint into a folder of this machine, and verifies it.
 Async<> take_file(StoredCheckpoints& stored, StoredCheckpoint from, StoredFile file, std::string folder, Room room,
                   CancelToken token);

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <filesystem>
 
 #include "runtime/core/base/id.hpp"
 #include "runtime/core/loop/thread_job.hpp"
@@ -69,6 +71,29 @@ Result<> check_digest(const StoredFile& file, const store::Fingerprint& found) {
 }
 
 }  // namespace
+
+Result<std::vector<StoredFile>> files_here(const std::string& directory) {
+  namespace fs = std::filesystem;
+  std::vector<StoredFile> out, manifest;
+  std::error_code failed;
+  for (fs::directory_iterator it(directory, failed), end; !failed && it != end; it.increment(failed)) {
+    const std::string name = it->path().filename().string();
+    if (!it->is_regular_file(failed) || !is_stored_file_name(name)) continue;
+    RILLE_TRY(const store::Fingerprint print, store::fingerprint_file(it->path().string(), true));
+    (name == manifest_name ? manifest : out).push_back({name, print.size_bytes, print.sha256});
+  }
+  if (failed) return errno_error("cannot list", directory, failed.value());
+  if (manifest.empty()) return errno_error("cannot find", directory + "/" + manifest_name, ENOENT);
+  out.push_back(std::move(manifest.front()));
+  return out;
+}
+
+Async<> send_here(StoredCheckpoints& stored, std::string path, std::string key, CancelToken token) {
+  const objects::PutRequest request;
+  RILLE_CO_CHECK(co_await send_file(stored.store(), stored.loop(), std::move(path), std::move(key), request, nullptr,
+                                    std::move(token)));
+  co_return success();
+}
 
 Async<> take_file(StoredCheckpoints& stored, StoredCheckpoint from, StoredFile file, std::string folder, Room room,
                   CancelToken token) {

@@ -21,6 +21,7 @@ struct Bucket {
   S3Server s3;
   std::unique_ptr<Loop> loop = Loop::create().value();
   Value settings;
+  std::string still;  // a file that is the same at every step; "": none
 
   std::shared_ptr<StoredCheckpoints> writer(const std::string& name, std::int64_t epoch = 1) {
     objects::StoreSetup setup{*loop, settings, nullptr};
@@ -33,11 +34,13 @@ struct Bucket {
     return name + " of step " + std::to_string(step);
   }
   static std::string step_folder(std::int64_t step) { return fmt::format("step-{:08}", step); }
-  static StoredCheckpoint checkpoint(std::int64_t step, std::int64_t generation = 1) {
+  StoredCheckpoint checkpoint(std::int64_t step, std::int64_t generation = 1) const {
     StoredCheckpoint out;
     out.step = step;
     out.generation = generation;
     out.directory = "checkpoints/" + step_folder(step);
+    if (!still.empty())
+      out.files.push_back({"still.safetensors", static_cast<std::int64_t>(still.size()), sha256_hex(still)});
     for (const char* name : {"model.safetensors", "opt.safetensors", manifest_name}) {
       const std::string bytes = bytes_of(name, step);
       out.files.push_back({name, static_cast<std::int64_t>(bytes.size()), sha256_hex(bytes)});
@@ -46,9 +49,10 @@ struct Bucket {
   }
   Result<StoredCheckpoint> add(StoredCheckpoints& to, std::int64_t step, std::int64_t generation = 1,
                                StoreRetention rule = {}) {
-    const StoredCheckpoints::Send send = [&to, step](StoredFile file, std::string key, CancelToken token) -> Async<> {
+    const StoredCheckpoints::Send send = [&to, step, this](StoredFile file, std::string key,
+                                                           CancelToken token) -> Async<> {
       objects::Body body;
-      body.text = bytes_of(file.name, step);
+      body.text = file.name == "still.safetensors" ? still : bytes_of(file.name, step);
       const objects::PutRequest request;
       RILLE_CO_CHECK(co_await to.store().put(std::move(key), std::move(body), request, std::move(token)));
       co_return success();
@@ -70,7 +74,7 @@ struct Bucket {
     const Latest now = latest().value();
     for (const StoredCheckpoint& c : now.checkpoints)
       for (const StoredFile& f : c.files) {
-        const auto found = s3.objects.find("run/train/" + c.folder + f.name);
+        const auto found = s3.objects.find("run/train/" + (f.at.empty() ? c.folder + f.name : f.at));
         if (found == s3.objects.end() || sha256_hex(found->second) != f.sha256) return false;
       }
     return true;
@@ -221,6 +225,96 @@ TEST_CASE_METHOD(Bucket, "whatever request an upload ends at, latest.json names 
   CHECK_FALSE(ended);
 }
 
+TEST_CASE_METHOD(Bucket, "a file that is there already is not sent again, and stays while it is named") {
+  still = "frozen";
+  int sent = 0;
+  s3.fault = [&](const S3Server::Asked& asked) {
+    sent += asked.method == "PUT" && asked.key.ends_with("still.safetensors");
+    return Fault::none;
+  };
+  const auto a = writer("a");
+  StoreRetention rule;
+  rule.newest = 2;
+  const std::string at = add(*a, 10, 1, rule).value().folder + "still.safetensors";
+  for (std::int64_t step = 20; step <= 60; step += 10) {
+    const StoredCheckpoint made = add(*a, step, 1, rule).value();
+    CHECK(made.files[0].at == at);
+    CHECK(whole());
+  }
+  CHECK(sent == 1);
+  CHECK(s3.objects.size() == 2 * 3 + 1 + 1);
+  CHECK(latest().value().to_json().find("\"version\": 2") != std::string::npos);
+  TempDir dir;
+  const auto found = fetch(*a, dir.file("")).value();
+  REQUIRE(found);
+  CHECK(store::read_file(dir.file(found->checkpoint.folder + "still.safetensors")).value() == "frozen");
+  const auto other = writer("b");  // a later run, too
+  REQUIRE(add(*other, 70, 1, rule).ok());
+  CHECK(sent == 1);
+  still = "melted";
+  for (std::int64_t step : {80, 90}) REQUIRE(add(*other, step, 1, rule).ok());
+  CHECK(sent == 2);
+  CHECK(whole());
+  CHECK(s3.objects.count("run/train/" + at) == 0);  // no checkpoint names it any more
+  CHECK(s3.objects.size() == 2 * 3 + 1 + 1);
+}
+
+TEST_CASE_METHOD(Bucket, "a file that was removed, or goes meanwhile, is sent again") {
+  still = "frozen";
+  const auto a = writer("a");
+  const std::string at = "run/train/" + add(*a, 10).value().folder + "still.safetensors";
+  SECTION("removed by others") { s3.objects.erase(at); }
+  SECTION("cut off") { s3.objects[at] = "fro"; }
+  SECTION("by a writer in between") {
+    bool raced = false;
+    s3.fault = [&](const S3Server::Asked& asked) {
+      if (asked.method == "PUT" && asked.key.ends_with("manifest.json") && !std::exchange(raced, true)) {
+        Latest theirs;  // of the same generation, and without the file
+        theirs.writer = "a";
+        StoredCheckpoint made = checkpoint(15);
+        made.files.erase(made.files.begin());
+        made.epoch = 1;
+        made.folder = stored_folder(made, "00000000");
+        for (const StoredFile& f : made.files) s3.objects["run/train/" + made.folder + f.name] = bytes_of(f.name, 15);
+        theirs.checkpoints = {made};
+        s3.objects["run/train/latest.json"] = theirs.to_json();
+        s3.objects.erase(at);
+      }
+      return Fault::none;
+    };
+  }
+  const StoredCheckpoint made = add(*a, 20).value();
+  CHECK(made.files[0].at.empty());
+  CHECK(steps().front() == 20);
+  const auto now = latest().value();
+  const StoredCheckpoint& newest = now.checkpoints.front();
+  for (const StoredFile& f : newest.files) CHECK(s3.objects.count("run/train/" + newest.folder + f.name) == 1);
+}
+
+TEST_CASE_METHOD(Bucket, "whatever request an upload ends at, files that are shared stay") {
+  still = "frozen";
+  bool ended = true;
+  for (int last = 0; ended && last < 60; ++last) {
+    INFO(last);
+    s3.objects.clear();
+    s3.fault = nullptr;
+    StoreRetention rule;
+    rule.newest = 2;
+    const auto first = writer("a");
+    for (std::int64_t step : {10, 20, 30}) REQUIRE(add(*first, step, 1, rule).ok());
+    int asked = 0;
+    s3.fault = [&](const S3Server::Asked&) { return asked++ < last ? Fault::none : Fault::denied; };
+    ended = !add(*first, 40, 1, rule).ok() || asked > last;
+    s3.fault = nullptr;
+    REQUIRE(whole());
+    const auto second = writer("a", 2);
+    REQUIRE(add(*second, 50, 1, rule).ok());
+    CHECK(whole());
+    CHECK(s3.objects.size() == 2 * 3 + 1 + 1);
+  }
+  CHECK_FALSE(ended);
+}
+
 TEST_CASE_METHOD(Bucket, "a damaged checkpoint is passed over for the good one before it") {
   const auto a = writer("a");
   std::vector<StoredCheckpoint> made;
@@ -260,6 +354,9 @@ TEST_CASE_METHOD(Bucket, "a latest.json that is damaged, foreign or hostile is a
   hostile([](StoredCheckpoint& c) { c.files[0].name = c.files[1].name; });
   hostile([](StoredCheckpoint& c) { c.files[0].sha256 = "no"; });
   hostile([](StoredCheckpoint& c) { c.files[0].size_bytes = -1; });
+  for (const char* at : {"x", "../secret", "step-00000010-g1-e1-00000000/", "step-00000010-g1-e1-00000000/../x",
+                         "other/step-00000010-g1-e1-00000000/x", "/step-00000010-g1-e1-00000000/x"})
+    hostile([at](StoredCheckpoint& c) { c.files[0].at = at; });
   hostile([](StoredCheckpoint& c) { c.files.pop_back(); });
   hostile([](StoredCheckpoint& c) { c.step = 11; });
   for (const char* directory : {"", ".", "scripts", "/tmp/step-00000010", "../step-00000010", "a/../step-00000010",
