@@ -97,7 +97,7 @@ inline const Has& has() {
                                                 .history = true,
                                                 .policy = true,
                                                 .reserved = true}},
-                                              {"runpod", {.spot = true, .cap = true}},
+                                              {"runpod", {.spot = true, .cap = true, .volumes = true}},
                                               {"lambda", {}},
                                               {"vast", {.spot = true, .cap = true, .policy = true}},
                                               {"kubernetes", {.policy = true}}};

@@ -146,7 +146,7 @@ TEST_CASE_METHOD(Disks, "volumes: a provider without them is no seller, and the 
   CHECK_FALSE(seller_of_volumes(provider.get()));
   const Error lack = has_no_volumes(fake_name());
   CHECK(lack.message == fake_name() + " has no volumes");
-  for (const char* name : {"local", "aws"}) CHECK(lack.hint.find(name) != std::string::npos);
+  for (const char* name : {"local", "aws", "runpod"}) CHECK(lack.hint.find(name) != std::string::npos);
 }
 
 TEST_CASE_METHOD(Disks, "volumes: one per token, shown under its tag, deleted once") {
