@@ -206,6 +206,39 @@ TEST_CASE_METHOD(Fake, "resize: the machine is the same, its type another; a ref
   CHECK(alive() == 0);
 }
 
+namespace {
+// A volume's life, with that of a machine that has it.
+void live_with_volume(Fake& fake) {
+  // On aws, without a zone in the settings, the driver asks for those that there are.
+  const std::unique_ptr<Provider> maker =
+      fake.make(fake_name() == "aws" ? std::vector<std::string>{"zone", "subnet"} : std::vector<std::string>{});
+  VolumeSeller* const seller = seller_of_volumes(maker.get());
+  REQUIRE(seller);
+  CreateRequest disk = fake.order("policy-disk"), with_disk = fake.order("policy-with-disk");
+  VolumeWish wish;
+  wish.kind = seller->volume_kinds().front().name;
+  wish.region = disk.offer.region;
+  wish.size_bytes = 20'000'000'000;
+  const auto sold = fake.wait(seller->volume_offers(wish, {}));
+  REQUIRE(sold);
+  disk.offer = sold->front();
+  disk.disk_bytes = wish.size_bytes;
+  VolumeTraits traits;
+  traits.kind = wish.kind;
+  tell_volume(disk.extra, traits);
+  const auto volume = fake.wait(maker->create(disk, {}));
+  REQUIRE(volume);
+  const Machine made = fake.until(volume->id, MachineState::live);
+  tell_mounts(with_disk.extra, {{"data", made.id, "l-0", made.details.text("zone"), false}});
+  const auto mounting = fake.wait(fake.provider->create(with_disk, {}));
+  REQUIRE(mounting);
+  fake.until(mounting->id, MachineState::live);
+  REQUIRE(fake.wait(fake.provider->terminate(mounting->id, {})));
+  fake.until(mounting->id, MachineState::gone);
+  REQUIRE(fake.wait(fake.provider->terminate(made.id, {})));
+}
+}  // namespace
+
 TEST_CASE_METHOD(Fake, "policy: it allows what the driver calls, and nothing else") {
   const std::string text = about_provider(fake_name()).value().policy;
   const Result<Value> document = Value::from_json(text);
@@ -239,6 +272,7 @@ TEST_CASE_METHOD(Fake, "policy: it allows what the driver calls, and nothing els
   until(made->id, MachineState::live);
   if (auto* const armed = dynamic_cast<Rearmed*>(provider.get()))
     (void)wait(armed->set_end(made->id, request.expires_wall_us, {}));
+  if (has().volumes) live_with_volume(*this);
   if (fake_name() == "aws") {
     const auto spot = wait(provider->create(order("policy-spot", true), {}));
     REQUIRE(spot);
@@ -254,26 +288,6 @@ TEST_CASE_METHOD(Fake, "policy: it allows what the driver calls, and nothing els
     const std::vector<Machine> listed = wait(provider->list("rille-", {})).value();
     for (const Machine& left : listed)
       if (is_free_left_over(left)) REQUIRE(wait(provider->terminate(left.id, {})));
-    VolumeWish wish;
-    wish.kind = "gp3";
-    wish.region = "us-east-1";
-    const std::unique_ptr<Provider> anywhere = make({"zone", "subnet"});  // which asks for the zones
-    CreateRequest disk = order("policy-disk"), with_disk = order("policy-with-disk");
-    disk.offer = wait(seller_of_volumes(anywhere.get())->volume_offers(wish, {})).value().front();
-    disk.disk_bytes = 10'000'000'000;
-    VolumeTraits traits;
-    traits.kind = wish.kind;
-    tell_volume(disk.extra, traits);
-    const auto volume = wait(anywhere->create(disk, {}));
-    REQUIRE(volume);
-    until(volume->id, MachineState::live);
-    tell_mounts(with_disk.extra, {{"data", volume->id, "l-0", volume->details.text("zone"), false}});
-    const auto mounting = wait(provider->create(with_disk, {}));
-    REQUIRE(mounting);
-    until(mounting->id, MachineState::live);
-    REQUIRE(wait(provider->terminate(mounting->id, {})));
-    until(mounting->id, MachineState::gone);
-    REQUIRE(wait(provider->terminate(volume->id, {})));
     OfferQuery query;
     query.spot = true;
     REQUIRE(wait(make({"zone"})->offers(query, {})));  // which asks where the subnet is

@@ -29,6 +29,11 @@ def by_time(price, start, to):
     return -(-price * ((to - start) // 1000) // 3_600_000)
 
 
+def own(id):
+    """As the provider knows it, without the region, or the mark of a volume."""
+    return id.rpartition("/")[2].removeprefix("volume-")
+
+
 def us(seconds):
     return round(seconds * 1e6)
 
@@ -49,18 +54,43 @@ class Bills:
     def __init__(self, user):
         self.state, self.wrong, self.equal, self.above = user.ask("state"), [], 0, 0
         rows = json.loads(user.rille("cost", "--json")[1] or "[]")
-        self.told = {m["machine"].rpartition("/")[2]: m for r in rows for m in r.get("machines", [])}
+        self.told = {own(m["machine"]): m for r in rows for m in r.get("machines", [])}
         self.asked, self.segments, self.calls = {}, {}, {}
         with sqlite3.connect(f"file:{user.root}/home/rille/journal.db?mode=ro", uri=True) as db:
             for id, at, run in db.execute("SELECT m.machine_id,l.created_us,r.number FROM machines m "
                                           "JOIN leases l ON l.number=m.lease JOIN runs r ON r.id=l.run"):
-                id = id.rpartition("/")[2]
+                id = own(id)
                 self.asked[id] = at
                 self.calls[id] = {name: (start, to) for name, start, to in db.execute(
                     "SELECT name,started_us,ended_us FROM entries WHERE id>>32=? AND kind='call'", (run, ))}
             for id, *row in db.execute("SELECT machine_id,part,from_us,to_us,micros_per_hour FROM segments "
                                        "ORDER BY from_us"):
-                self.segments.setdefault(id.rpartition("/")[2], []).append(row)
+                self.segments.setdefault(own(id), []).append(row)
+
+    def volumes(self):
+        """Those of the fake's disks that never were a part of a machine."""
+        return [o for o in self.state["objects"] if o["kind"] == "disk" and o["of"] is None]
+
+    def compare_volumes(self, over):
+        """over: volume -> when the last process of its run had ended. Gives what is wrong."""
+        for o in self.volumes():
+            known, rows = self.told.get(own(o["id"])), [r[1:] for r in self.segments.get(own(o["id"]), []) if r[-1]]
+            what = f"the volume {o['id']}: the ledger has {rows}, the fake {o}"
+            if not known or len(rows) != 1 or rows[0][1] is None or o["ended"] is None:
+                self.wrong.append(f"{what}: not one piece that has ended")
+                continue
+            start, to, price = rows[0]
+            bill = by_time(o["price"], us(o["created"]), us(o["ended"]))
+            if price != round(o["price"]):
+                self.wrong.append(f"{what}: not the same price")
+            if known["disk_micros"] != by_time(price, start, to) or known["disk_micros"] < bill:
+                self.wrong.append(f"{what}: the ledger says {known}, by its rows it is {by_time(price, start, to)}, "
+                                  f"the bill {bill}")
+            if not self.asked[own(o["id"])] <= start <= us(o["created"]) + CUT_US:
+                self.wrong.append(f"{what}: begins at {start}, the bill at {us(o['created'])}")
+            if not us(o["ended"]) - CUT_US <= to <= us(over[o["id"]]):
+                self.wrong.append(f"{what}: ends at {to}, the bill at {us(o['ended'])}")
+        return self.wrong
 
     def compare(self, spans, becomes=None):
         """spans: machine -> (when its runner was killed or None, when the last process of its run had ended); becomes:

@@ -5,8 +5,9 @@ After each: the result is right, nothing that costs money is alive, nothing was 
 the ledger is the fake's bill.
 
 The machine itself is a folder here (stubs/ssh), with a real agent in it. With --resize it becomes another type between
-two calls. With --no-disk no disk is asked for.
-usage: boundary_kills.py RILLE BOUNDARY_SO PROVIDER [--every K] [--first N] [--resize] [--no-disk]"""
+two calls. With --no-disk no disk is asked for. With --volume the machine gets a volume, which is made before it and
+deleted after it.
+usage: boundary_kills.py RILLE BOUNDARY_SO PROVIDER [--every K] [--first N] [--resize] [--no-disk] [--volume]"""
 import argparse, collections, json, os, signal, subprocess, sys, time
 from pathlib import Path
 
@@ -23,6 +24,7 @@ p.add_argument("--every", type=int, default=1, help="only each K-th boundary")
 p.add_argument("--first", type=int, default=1)
 p.add_argument("--resize", action="store_true")
 p.add_argument("--no-disk", action="store_true", help="ask for none: the provider's usual one is billed")
+p.add_argument("--volume", action="store_true")
 o = p.parse_args()
 user = User(o.rille, o.provider, "--start", "0.02")
 user.ask("set", end=0.01)
@@ -42,13 +44,17 @@ for name in dict(aws=("security_group", "subnet"), azure=("security_group", )).g
 log = Path(user.root, "boundaries")
 machines = Path(user.root, "machines")
 base = dict(STUB_MACHINES=str(machines), PATH=f"{here}/stubs:{os.environ['PATH']}", RILLE_THREADS="1")
+# aws is billed by the GiB, the ledger counts GB: of ten both are the same number.
+PLACE = dict(runpod=', region = "US-KS-2"')
+VOLUME = 'local disk = rille.volume("disk", { provider = "%s", size = "%s"%s })\n' % (
+    o.provider, "10GB" if o.provider == "aws" else "20GB", PLACE.get(o.provider, ""))
 SCRIPT = """
-local box = rille.rent("box", { provider = "%s", gpu = "A100", ttl = "2h", %sunguarded = true, price = %s,
+%slocal box = rille.rent("box", { provider = "%s", gpu = "A100", ttl = "2h", %sunguarded = true, price = %s,
                                cluster = "gang", gpu_check = false })
 local sum = box:call("sum", { args = 20 }, function(n) return n + 22 end)
 %s
 box:release()
-return sum
+%sreturn sum
 """
 RESIZE = """
 box:resize { type = "%s", price = %s }
@@ -56,6 +62,7 @@ box:call("more", { args = 20 }, function(n) return n + 22 end)
 """
 NAMES = dict(c="commit", s="request", r="answer")
 failures, killed, resumed, began = [], collections.Counter(), 0, time.time()
+over = {}  # volume, or another object -> when its run had ended for good
 spans = {}  # machine -> (when its runner was killed or None, when its run had ended for good), by the fake's clock
 
 
@@ -130,7 +137,10 @@ def one(n, only=""):
     shim = dict(base, LD_PRELOAD=os.path.abspath(o.shim), BOUNDARY_PORT=str(user.told["port"]), BOUNDARY_KILL=str(n),
                 BOUNDARY_LOG=str(log), BOUNDARY_ONLY=only)
     disk = 'disk = "100GB", ' if DISK and not o.no_disk else ""
-    code, out, err = user.run(SCRIPT % (o.provider, disk, cost, then), env=user.env(**shim))
+    before_it, after_it = (VOLUME, "disk:delete()\n") if o.volume else ("", "")
+    if o.volume:
+        disk += "volumes = { data = disk }, "
+    code, out, err = user.run(SCRIPT % (before_it, o.provider, disk, cost, then, after_it), env=user.env(**shim))
     check_secrets()
     letters = log.read_text() if log.exists() else ""
     where = f"boundary {n} ({NAMES.get(letters[-1:], '?')})"
@@ -164,13 +174,19 @@ def check_end(where, killed_at, made):
     if len(new) > 1:
         failures.append(f"{where}: {len(new)} machines for one rent")
     spans.update({m["id"]: (killed_at, end) for m in new})
+    for volume in state["objects"]:
+        over.setdefault(volume["id"], end)
     return len(new)
 
 
 def check_bills():
     """The ledger beside the fake's bill, part by part, and what there is to say of it."""
     bills = Bills(user)
-    failures.extend(bills.compare(spans, ("sum", "more") if o.resize else None))
+    bills.compare(spans, ("sum", "more") if o.resize else None)
+    failures.extend(bills.compare_volumes(over))
+    names = [v["tag"] for v in bills.volumes()]
+    if o.volume and (not names or len(set(names)) != len(names)):
+        failures.append(f"no volume, or two under one tag: {names}")
     for part, wanted in (("disk", DISK), ("address", ADDRESS)):
         if wanted and not any(m["bills"][part] for m in bills.state["machines"]):
             failures.append(f"no {part} was billed")

@@ -207,8 +207,10 @@ Error elsewhere(const Lease& volume, const std::string& other) {
 Result<std::vector<provider::Mount>> mounts_of(store::Db& db, const Value& options) {
   RILLE_TRY(const auto volumes, volumes_in(db, options));
   std::vector<provider::Mount> out;
-  for (const auto& [at, v] : volumes)
-    out.push_back({at, v.machine_id, v.id, zone_of(v), provider::volume_in(v.request).shared});
+  for (const auto& [at, v] : volumes) {
+    const provider::VolumeTraits is = provider::volume_in(v.request);
+    out.push_back({at, v.machine_id, v.id, zone_of(v), is.shared, is.kind});
+  }
   return out;
 }
 

@@ -52,7 +52,8 @@ std::string say() {
 constexpr char whoever[] = "Any user who can log in there by ssh with a key.";
 constexpr char slurm_user[] = "Any user who can submit jobs to the cluster.";
 constexpr char runpod_key[] =
-    "A key with read and write access to pods, by REST and by GraphQL: RunPod's console, Settings, API keys.";
+    "A key with read and write access to pods and network volumes, by REST and by GraphQL: RunPod's console, Settings, "
+    "API keys.";
 constexpr char lambda_key[] = "Lambda's keys have all rights of the account: there is no restricted key.";
 constexpr char vast_key[] = R"({ "api": { "misc": {}, "user_read": {}, "instance_read": {}, "instance_write": {} } })";
 constexpr char remote_says[] = "As its own server requires.";

@@ -54,8 +54,13 @@ void tell_mounts(Value& extra, const std::vector<Mount>& mounts) {
   if (mounts.empty()) return;
   Value::Array out;
   for (const Mount& m : mounts)
-    out.push_back(
-        Value().set("at", m.at).set("id", m.id).set("lease", m.lease).set("zone", m.zone).set("shared", m.shared));
+    out.push_back(Value()
+                      .set("at", m.at)
+                      .set("id", m.id)
+                      .set("lease", m.lease)
+                      .set("zone", m.zone)
+                      .set("shared", m.shared)
+                      .set("kind", m.kind));
   extra.set("volumes", std::move(out));
 }
 
@@ -63,8 +68,20 @@ std::vector<Mount> mounts_in(const CreateRequest& request) {
   std::vector<Mount> out;
   if (const Value::Array* told = request.extra["volumes"].as_array())
     for (const Value& v : *told)
-      out.push_back({v.text("at"), v.text("id"), v.text("lease"), v.text("zone"), v.boolean("shared")});
+      out.push_back({v.text("at"), v.text("id"), v.text("lease"), v.text("zone"), v.boolean("shared"), v.text("kind")});
   return out;
+}
+
+Result<std::string> zone_with(const std::vector<Mount>& mounts, const std::string& of_offer) {
+  std::string zone = of_offer;
+  for (const Mount& mount : mounts) {
+    if (zone.empty()) zone = mount.zone;
+    if (zone != mount.zone)
+      return make_error(ErrorKind::capacity,
+                        fmt::format("the volume {} is in zone {}, and not in {}", mount.own_id(), mount.zone, zone),
+                        "a machine gets volumes of its own zone only");
+  }
+  return zone;
 }
 
 }  // namespace rille::provider

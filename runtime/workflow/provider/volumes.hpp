@@ -53,8 +53,12 @@ VolumeTraits volume_in(const CreateRequest& request);
 struct Mount {
   std::string at, id, lease, zone;  // id: the provider's; lease: the volume's
   bool shared = false;
+  std::string kind = {};
+  std::string own_id() const { return id.substr(id.rfind('/') + 1); }  // without the region and the like
 };
 void tell_mounts(Value& extra, const std::vector<Mount>& mounts);
 std::vector<Mount> mounts_in(const CreateRequest& request);
+// The zone of a machine that gets volumes; of_offer: the zone of its offer, "": any. Error capacity: they differ.
+Result<std::string> zone_with(const std::vector<Mount>& mounts, const std::string& of_offer);
 
 }  // namespace rille::provider

@@ -6,6 +6,7 @@ provider, which ignores unknown parameters: the fake refuses them.
 import json, re
 
 import signatures
+from alibaba_disks import Disks
 from alibaba_more import RULES, ZONES, More
 from alibaba_roles import Roles
 from base import Fake, Refusal, Reply, main, unbase64
@@ -50,7 +51,7 @@ def tags_of(p):
     return tags
 
 
-class Alibaba(More, Roles, Fake):
+class Alibaba(More, Disks, Roles, Fake):
     name, currency, notice = "alibaba", "CNY", 300.0
     billing = dict(unit_s=1, minimum_s=0, from_live=False, until="gone")
     ENDS, disk_price = "DeleteInstances", 1.0
@@ -118,7 +119,8 @@ class Alibaba(More, Roles, Fake):
     def needs(self, operation, parameters):
         if operation in VERSIONS:
             return ["ram:ListAccessKeys"] if operation == "ListAccessKeys" else []
-        return ["ecs:" + operation] + ["ecs:TagResources"] * (operation == "RunInstances" and "Tag.1.Key" in parameters)
+        return ["ecs:" + operation] + ["ecs:TagResources"] * (
+            operation in ("RunInstances", "CreateDisk") and "Tag.1.Key" in parameters)
 
     def token_of(self, parameters, request):
         return parameters.get("ClientToken", "")
@@ -304,7 +306,7 @@ class Alibaba(More, Roles, Fake):
                                                                         k.startswith(f"DataDisk.{n}.") for k in p)]
         for kind, size, dies in disks:
             self.world.attach("disk", "d-bp1" + self.world.word(17), tags_of(p), m.id, dies, region=self.region,
-                              size=int(size), type=kind)
+                              size=int(size), type=kind, zone=zone)
         return m
 
     def reclaim(self, machine, in_seconds):

@@ -43,7 +43,8 @@ RULES = {
         "DescribePrice": "!RegionId ResourceType InstanceType ImageId SystemDisk.Category SystemDisk.Size "
         "SystemDisk.PerformanceLevel InternetChargeType InternetMaxBandwidthOut PriceUnit Period SpotStrategy "
         "SpotDuration "
-        "ZoneId Amount DataDisk.N.Category DataDisk.N.Size InstanceNetworkType IoOptimized",
+        "ZoneId Amount DataDisk.N.Category DataDisk.N.Size DataDisk.N.PerformanceLevel InstanceNetworkType "
+        "IoOptimized",
         "DescribeSpotPriceHistory": "!RegionId !NetworkType !InstanceType ZoneId SpotDuration StartTime EndTime "
         "OSType Offset "
         "IoOptimized",
@@ -57,6 +58,11 @@ RULES = {
         "DescribeDisks": "!RegionId DiskIds InstanceId Status Tag.N.Key Tag.N.Value PageNumber PageSize MaxResults "
         "NextToken",
         "DeleteDisk": "RegionId !DiskId",
+        "CreateDisk": "!RegionId ZoneId InstanceId DiskName Description DiskCategory Size PerformanceLevel Encrypted "
+        "KMSKeyId ClientToken Tag.N.Key Tag.N.Value SnapshotId ResourceGroupId MultiAttach ProvisionedIops "
+        "BurstingEnabled",
+        "AttachDisk": "RegionId !InstanceId !DiskId DeleteWithInstance Device Bootable Force",
+        "DetachDisk": "RegionId !InstanceId !DiskId DeleteWithInstance",
         "GetCallerIdentity": "",
         "AssumeRole": "!RoleArn !RoleSessionName DurationSeconds Policy ExternalId",
         "AssumeRoleWithOIDC": "!RoleArn !RoleSessionName !OIDCProviderArn !OIDCToken DurationSeconds Policy",
@@ -142,6 +148,8 @@ class More:
 
     def DescribePrice(self, p):
         type = p.get("InstanceType")
+        if p.get("ResourceType") == "disk":
+            return self.price_of_disk(p)
         if p.get("ResourceType", "instance") != "instance" or type not in self.types:
             raise Refusal(400, "InvalidInstanceType.ValueNotSupported",
                           f"The specified InstanceType {type} is not sold.")
@@ -290,34 +298,6 @@ class More:
         rows = [dict(AccessKeyId=k, Status="Active", CreateDate=at) for k, at in (
             ("LTAI5tOtherOtherOtherOther", "2020-01-01T00:00:00Z"), (self.key, stamp(self.key_made())))]
         return dict(AccessKeys=dict(AccessKey=rows))
-
-    def DescribeDisks(self, p):
-        tags = self.wanted_tags(p)
-        if p.get("Status", "All") not in ("In_use", "Available", "Attaching", "Detaching", "Creating", "ReIniting",
-                                          "All"):
-            raise Refusal(400, "InvalidStatus.NotFound", "The specified Status is not valid.")
-        rows = [
-            t for t in self.world.things.values() if t.kind == "disk" and t.ended is None and
-            t.facts["region"] == self.region and p.get("InstanceId", t.machine) == t.machine and all(
-                k in t.tags and v in (None, t.tags[k])
-                for k, v in tags.items()) and p.get("Status", "All") in ("All", "In_use" if t.machine else "Available")
-        ]
-        rows, cursor, total = self.rows_of(p, rows)
-        return dict(
-            NextToken=cursor, TotalCount=total, Disks=dict(Disk=[
-                dict(DiskId=t.id, Size=t.facts["size"], Type=t.facts["type"], Status="In_use" if t.
-                     machine else "Available", InstanceId=t.machine or "", DeleteWithInstance=t.dies_with, Tags=dict(
-                         Tag=[dict(TagKey=k, TagValue=v) for k, v in t.tags.items()])) for t in rows
-            ]))
-
-    def DeleteDisk(self, p):
-        disk = self.world.things.get(p["DiskId"])
-        if not disk or disk.kind != "disk" or disk.ended is not None:
-            raise Refusal(404, "InvalidDiskId.NotFound", "The specified DiskId does not exist.")
-        if disk.machine:
-            raise Refusal(403, "IncorrectDiskStatus", "The current disk status does not support this operation.")
-        disk.ended = self.world.now()
-        return {}
 
     def metadata(self, request, machine, path):
         """Both modes of access; URL/_metadata/INSTANCE stands for http://100.100.100.200."""

@@ -239,7 +239,7 @@ class Ec2Other:
             return self.volume(known[1])
         self.effect()
         made = self.world.attach("disk", "vol-" + self.world.word(17), tags, None, False, region=self.region, size=size,
-                                 type=kind, zone=zone, ready=self.world.now() + 5)
+                                 type=kind, zone=zone, ready=self.world.now() + 20 * self.world.start)
         if token:
             self.world.remember((self.region, "volume"), token, same, made)
         return self.volume(made)

@@ -135,6 +135,7 @@ class Alibaba(Client):
         disk = self.call("DescribeDisks", {"Status": "Available"})["Disks"]["Disk"][0]["DiskId"]
         self.call("DeleteDisk", {"DiskId": disk})
         t.equal(t.fake.state()["alive"], 0)
+        self.disks(t)
         t.fake.control("set", stock={self.type: 1})
         of = {"DestinationResource": "InstanceType", "InstanceType": self.type}
         stock = lambda **more: self.call("DescribeAvailableResource", dict(of, **more))["AvailableZones"]
@@ -147,3 +148,34 @@ class Alibaba(Client):
         zones = self.call("DescribeAvailableResource",
                           {"DestinationResource": "InstanceType", "InstanceType": self.type})
         t.equal(zones["AvailableZones"]["AvailableZone"][0]["StatusCategory"], "WithoutStock")
+
+    def disks(self, t):
+        wish = {"ZoneId": "cn-hangzhou-i", "DiskCategory": "cloud_essd", "Size": 20, "Tag.1.Key": "rille",
+                "Tag.1.Value": "v", "ClientToken": "disk-1"}
+        t.code("InvalidSize.ValueNotSupported", lambda: self.call("CreateDisk", dict(wish, Size=19)))
+        t.code("InvalidDiskCategory.ValueNotSupported", lambda: self.call("CreateDisk", dict(wish, DiskCategory="x")))
+        t.code("InvalidZoneId.NotFound", lambda: self.call("CreateDisk", dict(wish, ZoneId="cn-hangzhou-x")))
+        disk = self.call("CreateDisk", wish)["DiskId"]
+        t.equal(self.call("CreateDisk", wish)["DiskId"], disk)
+        t.code("IdempotentParameterMismatch", lambda: self.call("CreateDisk", dict(wish, Size=30)))
+        seen = lambda: self.call("DescribeDisks", {"DiskIds": json.dumps([disk])})["Disks"]["Disk"][0]
+        id = self.create(tag="with a disk")
+        to = {"InstanceId": id, "DiskId": disk}
+        t.equal(seen()["Status"], "Creating")
+        t.code("IncorrectInstanceStatus", lambda: self.call("AttachDisk", to))
+        t.turn(5)
+        t.equal((seen()["Status"], seen()["SerialNumber"], seen()["ZoneId"]), ("Available", disk[2:], wish["ZoneId"]))
+        self.call("AttachDisk", to)
+        t.turn(1)
+        t.equal((seen()["Status"], seen()["InstanceId"], seen()["DeleteWithInstance"]), ("In_use", id, False))
+        t.code("IncorrectDiskStatus", lambda: self.call("AttachDisk", to))
+        t.code("IncorrectDiskStatus", lambda: self.call("DeleteDisk", {"DiskId": disk}))
+        self.call("DetachDisk", to)
+        self.call("AttachDisk", to)
+        self.terminate(id)
+        t.turn(5)
+        t.equal(seen()["Status"], "Available")
+        self.call("DeleteDisk", {"DiskId": disk})
+        t.code("InvalidDiskId.NotFound", lambda: self.call("AttachDisk", to))
+        price = {"ResourceType": "disk", "DataDisk.1.Category": "cloud_essd", "DataDisk.1.Size": 730}
+        t.equal(self.call("DescribePrice", price)["PriceInfo"]["Price"]["TradePrice"], 1.0)

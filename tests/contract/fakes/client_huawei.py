@@ -157,3 +157,32 @@ class Huawei(Client):
         t.equal((self.describe(id), t.machine(id)["reason"]), ("gone", "expired"))
         self.call("POST", "/v2.1/{p}/os-keypairs", dict(keypair=dict(name="k", public_key="ssh-rsa AAAA")))
         self.create(key_name="k")
+        self.disks(t)
+
+    def disks(self, t):
+        wish = dict(availability_zone="cn-north-4a", volume_type="GPSSD", size=20, name="v", tags=dict(rille="v"))
+        make = lambda **more: self.call("POST", "/v2.1/{p}/cloudvolumes", dict(volume=dict(wish, **more)))
+        for wrong in (dict(size=9), dict(volume_type="x"), dict(availability_zone="x"), dict(bogus=1),
+                      dict(tags=dict(rille="v" * 44))):
+            t.code("EVS.2000", lambda: make(**wrong))
+        disk = make()["volume_ids"][0]
+        path, at = "/v2/{p}/cloudvolumes/" + disk, lambda id: f"/v1/{{p}}/cloudservers/{id}/attachvolume"
+        rows = lambda: self.call("GET", "/v2/{p}/cloudvolumes/detail", query="id=" + disk)["volumes"]
+        seen = lambda: rows()[0]
+        t.equal((seen()["status"], seen()["availability_zone"]), ("creating", "cn-north-4a"))
+        t.turn(5)
+        id = self.create(tag="with a disk")
+        t.turn(5)
+        to = dict(volumeAttachment=dict(volumeId=disk))
+        self.call("POST", at(id), to)
+        t.equal((seen()["status"], seen()["attachments"][0]["server_id"]), ("in-use", id))
+        server = self.call("GET", "/v1/{p}/cloudservers/" + id)["server"]
+        t.equal(disk in [d["id"] for d in server["os-extended-volumes:volumes_attached"]], True)
+        t.code("Ecs.0312", lambda: self.call("POST", at(id), to))
+        t.code("EVS.2044", lambda: self.call("DELETE", path))
+        self.terminate(id)
+        t.turn(5)
+        t.equal(seen()["status"], "available")
+        self.call("DELETE", path)
+        t.equal(rows(), [])
+        t.code("EVS.2024", lambda: self.call("DELETE", path))

@@ -90,6 +90,7 @@ class Runpod(Client):
         self.graphql("mutation { podTerminate(input: {podId: \"%s\"}) }" % other)
         e = t.code("RUNPOD", lambda: self.graphql("mutation { podTerminate(input: {podId: \"%s\"}) }" % other))
         t.equal(e.text, "pod not found to terminate")
+        self.volumes(t)
         self.call("POST", f"/v2/pods/{id}/action", dict(action="stop"))
         t.equal(self.call("GET", "/v2/pods/" + id)["cost"], 0.0)
         t.code("Conflict", lambda: self.call("POST", f"/v2/pods/{id}/action", dict(action="stop")))
@@ -103,3 +104,29 @@ class Runpod(Client):
         t.fake.control("set", prices={self.other: {"spot": 300_000}})
         t.equal(self.describe(spot), "stopped")
         t.equal(self.call("PUT", "/v2/account/ssh-keys", dict(keys=["ssh-ed25519 A"])), dict(keys=["ssh-ed25519 A"]))
+
+    def volumes(self, t):
+        wish = dict(name="v", size=10, dataCenter="US-KS-2")
+        for wrong in (dict(size=5), dict(type="FAST"), dict(dataCenterId="US-KS-2")):
+            t.code("Unprocessable Entity", lambda: self.call("POST", "/v2/network-volumes", dict(wish, **wrong)))
+        t.code("Bad Request", lambda: self.call("POST", "/v2/network-volumes", dict(wish, type="HIGH_PERFORMANCE")))
+        t.code("Bad Request", lambda: self.call("POST", "/v2/network-volumes", dict(wish, dataCenter="CA-MTL-1")))
+        path = "/v2/network-volumes/" + self.call("POST", "/v2/network-volumes", wish)["id"]
+        t.equal(self.call("PATCH", path, dict(size=20)),
+                dict(wish, id=path[20:], size=20, type="STANDARD"))
+        t.code("Bad Request", lambda: self.call("PATCH", path, dict(size=10)))
+        centers = self.call("GET", "/v2/catalog/datacenters?networkVolumeTypes=STANDARD")["dataCenters"]
+        t.equal(sorted(c["id"] for c in centers), ["EU-RO-1", "US-KS-2"])
+        mounts = dict(network=[dict(volumeId=path[20:], path="/data")])
+        t.code("Bad Request", lambda: self.create(mounts=mounts, dataCenterIds=["EU-RO-1"]))
+        t.code("Unprocessable Entity", lambda: self.create(mounts=dict(network=mounts["network"] * 2)))
+        pods = [self.create(mounts=mounts, dataCenterIds=["US-KS-2"]) for _ in range(2)]
+        t.equal(self.call("GET", "/v2/pods/" + pods[0])["mounts"], mounts)
+        for pod in pods:
+            e = t.code("Bad Request", lambda: self.call("DELETE", path))
+            t.equal(e.text, "You must remove this network volume from all pods before deleting it.")
+            self.terminate(pod)
+            t.turn(5)
+        t.equal([v["id"] for v in self.call("GET", "/v2/network-volumes")["networkVolumes"]], [path[20:]])
+        self.call("DELETE", path)
+        t.code("Not Found", lambda: self.call("GET", path))

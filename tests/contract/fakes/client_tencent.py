@@ -131,6 +131,7 @@ class Tencent(Client):
         left = self.call("DescribeDisks", dict(Filters=[dict(Name="disk-state", Values=["UNATTACHED"])]), "cbs")
         self.call("TerminateDisks", dict(DiskIds=[left["DiskSet"][0]["DiskId"]]), "cbs")
         t.code("InvalidDiskId.NotFound", lambda: self.call("TerminateDisks", dict(DiskIds=["disk-none0000"]), "cbs"))
+        self.disks(t)
         kinds = lambda *types: self.call(
             "DescribeInstanceTypeConfigs", dict(Filters=[dict(Name="instance-type", Values=list(types))]))
         row = kinds("HCCPNV6.96XLARGE2304")["InstanceTypeConfigSet"][0]
@@ -141,3 +142,34 @@ class Tencent(Client):
         self.create(LoginSettings=dict(KeyIds=[key]))
         t.code("InvalidKeyPairName.TooLong",
                lambda: self.call("ImportKeyPair", dict(KeyName="k" * 26, ProjectId=0, PublicKey="ssh-rsa AAAA")))
+
+    def disks(self, t):
+        ask = lambda action, **p: self.call(action, p, "cbs")
+        t.fake.control("set", start=0.05)
+        wish = dict(DiskChargeType="POSTPAID_BY_HOUR", DiskType="CLOUD_BSSD", DiskSize=20)
+        make = lambda **more: ask("CreateDisks", **dict(wish, Placement=dict(Zone="ap-guangzhou-6"), **more))
+        t.code("InvalidParameter.DiskConfigNotSupported",
+               lambda: ask("InquiryPriceCreateDisks", **dict(wish, DiskSize=9)))
+        t.code("InvalidParameterValue", lambda: make(DiskName="x" * 61))
+        price = ask("InquiryPriceCreateDisks", **dict(wish, DiskSize=730))["DiskPrice"]
+        t.equal((price["UnitPriceDiscount"], price["ChargeUnit"]), (1.0, "HOUR"))
+        disk = make(ClientToken="d-1", Tags=[dict(Key="rille", Value="v")])["DiskIdSet"][0]
+        t.equal(make(ClientToken="d-1")["DiskIdSet"], [disk])
+        seen = lambda: ask("DescribeDisks", Filters=[dict(Name="disk-id", Values=[disk])])["DiskSet"]
+        t.equal(seen(), [])
+        t.turn(5)
+        t.equal((seen()[0]["DiskState"], seen()[0]["Placement"]["Zone"]), ("UNATTACHED", "ap-guangzhou-6"))
+        id = self.create(tag="with a disk")
+        t.turn(5)
+        ask("AttachDisks", InstanceId=id, DiskIds=[disk])
+        t.turn(1)
+        t.equal((seen()[0]["DiskState"], seen()[0]["InstanceId"]), ("ATTACHED", id))
+        t.code("ResourceUnavailable.Attached", lambda: ask("AttachDisks", InstanceId=id, DiskIds=[disk]))
+        t.code("InvalidDisk.Attached", lambda: ask("TerminateDisks", DiskIds=[disk]))
+        ask("DetachDisks", DiskIds=[disk])
+        ask("AttachDisks", InstanceId=id, DiskIds=[disk])
+        self.terminate(id)
+        t.turn(10)
+        t.equal(seen()[0]["DiskState"], "UNATTACHED")
+        ask("TerminateDisks", DiskIds=[disk])
+        t.equal(seen(), [])

@@ -7,6 +7,7 @@ import re
 
 import signatures
 from base import Fake, Refusal, Reply, main, unbase64
+from huawei_disks import Disks
 from huawei_more import GROUP, IMAGE, SERVER, SUBNET, VPC, ZONES, More
 from huawei_roles import Roles
 from rules import flatten
@@ -39,13 +40,15 @@ ROUTES = [
       "resizeServer"), ("POST", f"/v2[.]1/{P}/os-keypairs",
                         "createKeypair"), ("DELETE", f"/v2[.]1/{P}/os-keypairs/(?P<id>[^/]+)",
                                            "deleteKeypair"), ("GET", f"/v2/{P}/cloudvolumes/detail", "listVolumes"),
+     ("POST", f"/v2[.]1/{P}/cloudvolumes", "createVolume"),
+     ("POST", f"/v1/{P}/cloudservers/(?P<id>[^/]+)/attachvolume", "attachVolume"),
      ("DELETE", f"/v2/{P}/cloudvolumes/(?P<id>[^/]+)",
       "deleteVolume"), ("GET", f"/v1/{P}/publicips",
                         "listAddresses"), ("DELETE", f"/v1/{P}/publicips/(?P<id>[^/]+)", "deleteAddress")]
 ]
 
 
-class Huawei(More, Roles, Fake):
+class Huawei(More, Disks, Roles, Fake):
     name, currency, notice, end = "huawei", "CNY", 300.0, 1.0
     billing = dict(unit_s=1, minimum_s=0, from_live=False, until="gone")
     ENDS, disk_price = "deleteServers", 1.0
@@ -81,7 +84,8 @@ class Huawei(More, Roles, Fake):
         "listServers": "ecs:cloudServers:list", "showServer": "ecs:cloudServers:get",
         "deleteServers": "ecs:cloudServers:delete evs:volumes:delete vpc:publicIps:delete",
         "resizeServer": "ecs:cloudServers:resize", "listVolumes": "evs:volumes:list",
-        "deleteVolume": "evs:volumes:delete"
+        "deleteVolume": "evs:volumes:delete", "createVolume": "evs:volumes:create",
+        "attachVolume": "ecs:cloudServers:attach evs:volumes:use"
     }
 
     def prepare(self):
@@ -278,6 +282,7 @@ class Huawei(More, Roles, Fake):
     def volume(self, s, machine, number, size, dies_with):
         """A server's tags are not its disks'; their names begin with its own."""
         self.world.attach("disk", self.world.uuid(), {}, machine, dies_with, region=self.region, size=size,
+                          zone=s.get("availability_zone", ""), data=bool(number),
                           name=f"{s['name']}-volume-{number:04}")
 
     def job(self, kind, machines, error=None):
@@ -328,6 +333,9 @@ class Huawei(More, Roles, Fake):
                                     "SHUTOFF": "stopped"}.get(STATES[m.phase],
                                                               "error"), "OS-EXT-AZ:availability_zone": m.zone,
             "fault": dict(code=500, message=self.REFUSALS["capacity"].message) if m.phase == "failed" else None,
+            "os-extended-volumes:volumes_attached": [dict(id=t.id, bootIndex=None if t.facts.get("data") else "0",
+                                                          delete_on_termination=str(t.dies_with).lower())
+                                                     for t in self.disks_of(m)],
             "auto_terminate_time": stamp(m.expires_at) if m.expires_at else ""
         }
 
@@ -380,7 +388,7 @@ class Huawei(More, Roles, Fake):
         machines = [self.here(s.get("id")) for s in p["servers"]]
         for m in machines:
             for thing in self.world.things.values():
-                if thing.machine == m.id:
+                if thing.machine == m.id:  # a system disk ends with its server; of data disks, delete_volume says it
                     thing.dies_with = thing.dies_with or bool(
                         p.get("delete_volume" if thing.kind == "disk" else "delete_publicip"))
             m.terminate()

@@ -113,6 +113,10 @@ class More:
         if p.get("project_id") not in self.projects.values():
             raise Refusal(400, "CBC.0100", "project_id is not valid")
         for q in p.get("product_infos") or []:
+            if q.get("cloud_service_type") == "hws.service.type.ebs":
+                total += self.price_of_disk(q)
+                rows.append(dict(id=q.get("id"), product_id="00301-ebs", amount=total, measure_id=1))
+                continue
             flavor, _, system = q.get("resource_spec", "").rpartition(".")
             spot = flavor.endswith(".spot")
             flavor = flavor.removesuffix(".spot")
@@ -190,29 +194,6 @@ class More:
         thing.ended = self.world.now()
         return 204 if kind == "address" else 200, None if kind == "address" else dict(
             job_id=self.job("deleteVolume", []))
-
-    def listVolumes(self, p, request):
-        """Here `offset` counts rows."""
-        unknown = {n for n, _ in request.query} - {
-            "marker", "name", "limit", "sort_key", "offset", "sort_dir", "status", "metadata", "availability_zone",
-            "multiattach", "service_type", "dedicated_storage_id", "dedicated_storage_name", "volume_type_id", "id",
-            "ids", "enterprise_project_id"
-        }
-        if unknown:
-            raise Refusal(400, "EVS.2000", f"The parameter {sorted(unknown)} is not known.")
-        rows = [
-            dict(id=t.id, name=t.facts["name"], status="in-use" if t.machine else "available", size=t.facts["size"],
-                 tags=t.tags, attachments=[dict(server_id=t.machine)] if t.machine else [])
-            for t in self.left_over("disk")
-        ]
-        rows = [r for r in rows if request.arg("status", r["status"]) == r["status"]]
-        rows = [r for row in rows for r in ([row, row] if self.duplicate else [row])]
-        limit = min(int(request.arg("limit", "1000")), self.world.page_size or 1000)
-        start = int(request.arg("offset", "0"))
-        return 200, dict(count=len(rows), volumes=rows[start:start + limit])
-
-    def deleteVolume(self, p, request):
-        return self.delete_thing("disk", "EVS.2024")
 
     def listAddresses(self, p, request):
         rows = [

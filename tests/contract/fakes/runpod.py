@@ -7,6 +7,8 @@ import math, re
 from base import Fake, Refusal, Reply, main
 from rules import Rules, flatten
 from runpod_graphql import GraphQL
+from runpod_volumes import TYPES as VOLUME_TYPES
+from runpod_volumes import NetworkVolumes
 from world import Machine, Type, stamp
 
 CENTERS = {"EU-RO-1": "RO", "US-KS-2": "US", "CA-MTL-1": "CA"}
@@ -25,7 +27,11 @@ ACTIONS = {
 ROUTES = [("GET", r"/v2/catalog/gpus", "listGpus"), ("GET", r"/v2/catalog/datacenters", "listDataCenters"),
           ("POST", r"/v2/pods", "createPod"), ("GET", r"/v2/pods", "listPods"), ("GET", r"/v2/pods/([^/]+)", "getPod"),
           ("DELETE", r"/v2/pods/([^/]+)", "deletePod"), ("POST", r"/v2/pods/([^/]+)/action", "podAction"),
-          ("GET", r"/v2/account", "getAccount"),
+          ("GET", r"/v2/network-volumes", "listNetworkVolumes"),
+          ("POST", r"/v2/network-volumes", "createNetworkVolume"),
+          ("GET", r"/v2/network-volumes/([^/]+)", "getNetworkVolume"),
+          ("PATCH", r"/v2/network-volumes/([^/]+)", "updateNetworkVolume"),
+          ("DELETE", r"/v2/network-volumes/([^/]+)", "deleteNetworkVolume"), ("GET", r"/v2/account", "getAccount"),
           ("GET", r"/v2/account/ssh-keys", "getSshKeys"), ("PUT", r"/v2/account/ssh-keys", "putSshKeys")]
 TITLES = {
     400: "Bad Request", 401: "Unauthorized", 402: "Payment Required", 404: "Not Found", 409: "Conflict",
@@ -38,7 +44,7 @@ def problem(status, detail, errors=None, headers=None):
     return Refusal(status, TITLES[status], detail, headers, errors=errors)
 
 
-class Runpod(GraphQL, Fake):
+class Runpod(NetworkVolumes, GraphQL, Fake):
     name, notice, end = "runpod", 0.0, 0.0
     billing = dict(unit_s=1, minimum_s=0, from_live=False, until="ending")
     ENDS, disk_price = "deletePod", 0.1
@@ -65,6 +71,7 @@ class Runpod(GraphQL, Fake):
         self.key = "rpa_" + self.world.word(40, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
         self.world.pays_bid, self.ssh_keys = True, []
 
+    problem = staticmethod(problem)
     gone = 0  # the status with which GraphQL, once it is ended, answers all
 
     def set(self, values):
@@ -145,13 +152,22 @@ class Runpod(GraphQL, Fake):
         return 200, dict(gpus=rows)
 
     def listDataCenters(self, p, request):
-        return 200, dict(dataCenters=[
-            dict(
-                id=c, name=c, country=country, globalNetwork=True, gpuAvailability=[
+        known = {"include", "regions", "networkVolumeTypes", "compliance", "globalNetwork"}
+        wanted = [w for w in request.arg("networkVolumeTypes", "").split(",") if w]
+        if set(dict(request.query)) - known or set(wanted) - {"STANDARD", "HIGH_PERFORMANCE"}:
+            raise problem(422, "request does not match the contract", [f"query: one of {sorted(known)}"])
+        rows = []
+        for c, country in CENTERS.items():
+            row = dict(id=c, name=c, region="EUROPE" if country == "RO" else "NORTH_AMERICA", globalNetwork=True,
+                       networkVolumeTypes=VOLUME_TYPES[c], compliance=["SOC_2_TYPE_2"])
+            if "GPU_AVAILABILITY" in request.arg("include", ""):
+                row["gpuAvailability"] = [
                     dict(id=t.name, name=t.gpu, availability=self.stock_of(t, c)) for t in self.types.values()
                     if t.count
-                ]) for c, country in CENTERS.items()
-        ])
+                ]
+            if set(wanted) <= set(VOLUME_TYPES[c]):
+                rows.append(row)
+        return 200, dict(dataCenters=rows)
 
     def createPod(self, p, request):
         p = request.json()
@@ -182,6 +198,9 @@ class Runpod(GraphQL, Fake):
             errors.append("$.ports: does not match the pattern")
         if p.get("cloud", "SECURE") not in ("SECURE", "COMMUNITY") or not isinstance(p.get("disk", 1), int):
             errors.append("$.cloud or $.disk: not of its type")
+        network = (p.get("mounts") or {}).get("network") or []
+        if len(network) > 1 or any(not m.get("volumeId") or not m.get("path") for m in network):
+            errors.append("$.mounts.network: one entry at most, with volumeId and path")
         if any(not isinstance(v, str) for v in (p.get("env") or {}).values()):
             errors.append("$.env: values are strings")
         if errors:
@@ -194,6 +213,7 @@ class Runpod(GraphQL, Fake):
         if bid is not None and bid < self.price(type, True):
             raise self.refusal("spot_price", {})
         center = next((c for c in centers if self.stock_of(t, c) != "NONE"), centers[0])
+        self.check_mounts(p.get("mounts") or {}, cloud, center)
         self.check_room(type, center, count)
         each = bid if bid is not None else self.price(type, False) * (1 if cloud == "SECURE" else 0.8)
         m = self.made(

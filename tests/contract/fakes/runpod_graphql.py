@@ -92,9 +92,13 @@ class GraphQL:
         return self.pod_fields(m) if m and m.visible() and m.phase != "gone" else None
 
     def query_myself(self, p):
+        volumes = [
+            dict(id=t.id, name=t.tags.get("rille-name", ""), size=t.facts["size"], dataCenterId=t.facts["center"])
+            for t in self.world.things.values() if "center" in t.facts and t.ended is None
+        ]
         return dict(id=f"user_fake{self.seed}", email="someone@example.org", clientBalance=100.0,
-                    pubKey="\n".join(self.ssh_keys),
-                    networkVolumes=[], pods=[self.pod_fields(m) for m in self.listed()])
+                    pubKey="\n".join(self.ssh_keys), networkVolumes=volumes,
+                    pods=[self.pod_fields(m) for m in self.listed()])
 
     def create(self, p, bid, kind):
         for name in set(p) - INPUT - ({"bidPerGpu"} if bid is not None else set()):
@@ -107,6 +111,9 @@ class GraphQL:
                           f'Value "{p["cloudType"]}" does not exist in "CloudTypeEnum" enum.')
         body = dict(image=p.get("imageName", ""), ports=[x for x in p.get("ports", "").split(",") if x],
                     volumeInGb=p.get("volumeInGb"), env={e["key"]: e["value"] for e in p.get("env") or []})
+        if p.get("networkVolumeId"):
+            path = p.get("volumeMountPath") or "/workspace"
+            body["mounts"] = dict(network=[dict(volumeId=p["networkVolumeId"], path=path)])
         centers = [p["dataCenterId"]] if p.get("dataCenterId") else [COUNTRIES[p["countryCode"]]] if p.get(
             "countryCode") in COUNTRIES else sorted(COUNTRIES.values())
         cloud = "SECURE" if p.get("cloudType", "ALL") == "ALL" else p["cloudType"]

@@ -8,6 +8,7 @@ import re
 import signatures
 from base import Fake, Refusal, Reply, main, unbase64
 from rules import flatten
+from tencent_disks import Disks
 from tencent_more import IMAGE, GROUP, RULES, SUBNETS, ZONES, More
 from tencent_roles import Roles
 from world import Machine, Type, stamp, unstamp
@@ -19,7 +20,7 @@ STATES = {
 VERSIONS = {"cvm": "2017-03-12", "cbs": "2017-03-12", "sts": "2018-08-13", "cam": "2019-01-16"}
 
 
-class Tencent(More, Roles, Fake):
+class Tencent(More, Disks, Roles, Fake):
     name, currency, notice = "tencent", "CNY", 120.0
     billing = dict(unit_s=1, minimum_s=0, from_live=False, until="ending")
     ENDS, disk_price = "TerminateInstances", 1.0
@@ -244,7 +245,7 @@ class Tencent(More, Roles, Fake):
         disks += [dict(d, usage="DATA_DISK") for d in p.get("DataDisks", [])]
         for d in disks:
             self.world.attach("disk", "disk-" + self.world.word(8), tags, m.id, d.get("DeleteWithInstance", True),
-                              region=self.region, size=d.get("DiskSize", 50), usage=d["usage"])
+                              region=self.region, size=d.get("DiskSize", 50), usage=d["usage"], zone=zone)
         return m.id
 
     def here(self, id):

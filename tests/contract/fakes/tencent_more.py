@@ -22,6 +22,7 @@ TagSpecification.N.Tags.N.Key TagSpecification.N.Tags.N.Value InstanceMarketOpti
 InstanceMarketOptions.SpotOptions.MaxPrice InstanceMarketOptions.SpotOptions.SpotInstanceType UserData DryRun
 ActionTimer.TimerAction ActionTimer.ActionTime ActionTimer.Externals.* CamRoleName DisableApiTermination
 EnhancedService.*"""
+CREATE_DISKS = "!DiskChargeType !DiskType !DiskSize Placement.ProjectId DiskCount ThroughputPerformance "
 RULES = {
     k: Rules(n) for k, n in {
         ("cvm", "RunInstances"): RUN,
@@ -44,6 +45,11 @@ RULES = {
         ("cvm", "DescribeAccountQuota"): FILTERS,
         ("cbs", "DescribeDisks"): FILTERS + "DiskIds.N Offset Limit",
         ("cbs", "TerminateDisks"): "!DiskIds.N DeleteSnapshot",
+        ("cbs", "CreateDisks"): CREATE_DISKS + "!Placement.Zone DiskName Tags.N.Key Tags.N.Value SnapshotId KmsKeyId "
+        "Shareable ClientToken Encrypt EncryptType DeleteSnapshot DiskBackupQuota BurstPerformance",
+        ("cbs", "InquiryPriceCreateDisks"): CREATE_DISKS,
+        ("cbs", "AttachDisks"): "!InstanceId !DiskIds.N DeleteWithInstance AttachMode",
+        ("cbs", "DetachDisks"): "!DiskIds.N InstanceId",
         ("sts", "GetCallerIdentity"): "",
         ("sts", "AssumeRole"): "!RoleArn !RoleSessionName DurationSeconds",
         ("sts", "AssumeRoleWithWebIdentity"): "!ProviderId !WebIdentityToken !RoleArn !RoleSessionName DurationSeconds",
@@ -181,38 +187,6 @@ class More:
             AppId=1250000000, AccountQuotaOverview=dict(Region=self.region,
                                                         AccountQuota=dict(PostPaidQuotaSet=rows,
                                                                           SpotPaidQuotaSet=rows)))
-
-    def DescribeDisks(self, p):
-        f = self.filters(p, ("tag-key", "tag-value", "disk-usage", "disk-state", "instance-id", "disk-id"))
-        rows = [
-            t for t in self.world.things.values()
-            if t.kind == "disk" and t.ended is None and t.facts["region"] == self.region and
-            t.id in p.get("DiskIds", [t.id]) and (not f.get("tag-key") or set(f["tag-key"]) & set(t.tags)) and
-            (not f.get("tag-value") or set(f["tag-value"]) & set(t.tags.values())) and
-            ("ATTACHED" if t.machine else "UNATTACHED") in f.get("disk-state", ["ATTACHED", "UNATTACHED"]) and
-            t.machine in f.get("instance-id", [t.machine])
-        ]
-        if set(f.get("disk-state", [])) - {
-                "UNATTACHED", "ATTACHING", "ATTACHED", "DETACHING", "EXPANDING", "ROLLBACKING", "TORECYCLE"
-        }:
-            raise Refusal(200, "InvalidParameterValue", f"The disk-state {f['disk-state']} does not exist.")
-        rows, total = self.part(p, rows)
-        return dict(
-            TotalCount=total, DiskSet=[
-                dict(DiskId=t.id, DiskSize=t.facts["size"], DiskUsage=t.facts["usage"], InstanceId=t.machine or "",
-                     DiskState="ATTACHED" if t.machine else "UNATTACHED", DeleteWithInstance=t.dies_with,
-                     Tags=[dict(Key=k, Value=v) for k, v in t.tags.items()]) for t in rows
-            ])
-
-    def TerminateDisks(self, p):
-        for id in p["DiskIds"]:
-            disk = self.world.things.get(id)
-            if not disk or disk.kind != "disk" or disk.ended is not None:
-                raise Refusal(200, "InvalidDiskId.NotFound", f"The disk `{id}` does not exist.")
-            if disk.machine:
-                raise Refusal(200, "InvalidDisk.Attached", f"The disk `{id}` is attached.")
-            disk.ended = self.world.now()
-        return {}
 
     def GetCallerIdentity(self, p):
         uin = str(100000000000 + self.seed)

@@ -43,7 +43,8 @@ class Thing:
 
     def view(self):
         return dict(kind=self.kind, id=self.id, tag=tag_of(self.tags, ""), tags=self.tags, machine=self.machine,
-                    alive=self.ended is None, billable=self.billable, created=self.created, ended=self.ended)
+                    of=self.of, alive=self.ended is None, billable=self.billable, created=self.created,
+                    ended=self.ended)
 
 
 def tag_of(tags, name):
@@ -289,7 +290,7 @@ class World:
         """What such a thing costs, in micros."""
         size = str(facts.get("size", 0))  # as its creator said it
         times = 1 if kind != "disk" else float(size) / MONTH_H if re.fullmatch(r"\d+(\.\d+)?", size) else 0
-        return times * self.prices[kind] * 1e6
+        return times * self.prices.get(kind, 0) * 1e6
 
     def reprice(self, type, price_of, reclaim):
         """A new price counts for those that run; a spot machine whose cap it passes is reclaimed with a notice."""
@@ -311,7 +312,7 @@ class World:
         return known[:2] if known and self.now() - known[2] <= self.token_lifetime else None
 
     def view(self):
-        things = [t.view() for t in self.things.values()]
+        things = [dict(t.view(), price=self.hourly(t.kind, t.facts)) for t in self.things.values()]
         return dict(machines=[m.view() for m in self.machines.values()], objects=things,
                     alive=len(self.alive()) + sum(t["alive"] and t["billable"] for t in things), now=self.now(),
                     wall=self.wall())

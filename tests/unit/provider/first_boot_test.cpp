@@ -76,10 +76,24 @@ TEST_CASE("first boot: our key waits for the disks, however late they come") {
   boot.disks = {{"data", "/dev/disk/by-id/one"}};
   const std::string script = cloud::first_boot_script(boot);
   CHECK(parses(script));
-  const std::size_t waits = script.find("while [ ! -b /dev/disk/by-id/one ]; do sleep 1; done");
+  const std::size_t waits = script.find("while set -- /dev/disk/by-id/one; [ ! -b \"$1\" ]; do sleep 1; done");
   REQUIRE(waits != std::string::npos);
-  CHECK(waits < script.find("mount /dev/disk/by-id/one /mnt/rille/data"));
-  CHECK(script.find("mount /dev/disk/by-id/one /mnt/rille/data") < script.find(boot.authorized_key));
+  CHECK(waits < script.find("mount \"$1\" /mnt/rille/data"));
+  CHECK(script.find("mount \"$1\" /mnt/rille/data") < script.find(boot.authorized_key));
+  CHECK(script.find("ln -sfn /mnt/rille/data") < script.find(boot.authorized_key));
+}
+
+TEST_CASE("first boot: a volume that the provider mounts is linked only") {
+  cloud::FirstBoot boot;
+  boot.tag = "t";
+  boot.authorized_key = "ssh-ed25519 AAAA rille";
+  boot.container = true;
+  boot.disks = {{"data", ""}};
+  const std::string script = cloud::first_boot_script(boot);
+  CHECK(parses(script));
+  CHECK(contains(script, "ln -sfn /mnt/rille/data /var/lib/rille/instance/work/data\n"));
+  CHECK_FALSE(contains(script, "mkfs"));
+  CHECK_FALSE(contains(script, "sleep 1"));
 }
 
 TEST_CASE("first boot: a spot machine gets the address of its cloud's interruption notice; other machines get none") {

@@ -11,6 +11,7 @@
 #include "runtime/core/net/credentials/alibaba/keys.hpp"
 #include "runtime/workflow/provider/alibaba/ecs.hpp"
 #include "runtime/workflow/provider/alibaba/ram.hpp"
+#include "runtime/workflow/provider/alibaba/volumes.hpp"
 #include "runtime/workflow/provider/cloud/elsewhere.hpp"
 #include "runtime/workflow/provider/cloud/first_boot.hpp"
 #include "runtime/workflow/provider/cloud/key_owner.hpp"
@@ -18,7 +19,6 @@
 #include "runtime/workflow/provider/cloud/resize.hpp"
 #include "runtime/workflow/provider/cloud/settings.hpp"
 #include "runtime/workflow/provider/cloud/zoned.hpp"
-#include "runtime/workflow/provider/left_over.hpp"
 #include "runtime/workflow/provider/rent_options.hpp"
 #include "runtime/workflow/provider/usual_disk.hpp"
 
@@ -66,11 +66,12 @@ MachineState state_of(const std::string& status) {
   return MachineState::terminating;  // also a stopped instance: its disk costs money
 }
 
-class Region final : public cloud::RegionDriver, public UsualDisk {
+class Region final : public cloud::RegionDriver, public cloud::VolumeMaker, public UsualDisk {
  public:
   Region(Loop& loop, std::shared_ptr<Account> account, const std::string& name, Settings settings)
       : loop_(loop), account_(std::move(account)), settings_(std::move(settings)),
         ecs_(loop, account_->chain, name, settings_.endpoints), ram_(loop, account_->chain, settings_.endpoints),
+        volumes_(ecs_, settings_.zone, settings_.kms_key, settings_.tags),
         prices_(loop, [this](std::string type, bool spot, CancelToken t) {
           return ecs_.price(type, settings_.disk_kind, spot, settings_.reserved_prices && !spot, t);
         }) {}
@@ -80,6 +81,7 @@ class Region final : public cloud::RegionDriver, public UsualDisk {
   std::int64_t usual_disk_bytes(const Offer&) const override { return settings_.disk_bytes; }
 
   Async<std::vector<Offer>> offers(OfferQuery query, CancelToken token) override {
+    if (!query.zone.empty() && !settings_.zone.empty() && query.zone != settings_.zone) co_return std::vector<Offer>();
     RILLE_CO_TRY(const std::vector<Offer> left, co_await types_left(query.spot, token));
     if (left.empty() && !settings_.zone.empty() && !query.spot)
       co_return make_error(
@@ -92,7 +94,13 @@ class Region final : public cloud::RegionDriver, public UsualDisk {
     co_return out;
   }
 
+  const std::vector<VolumeKind>& volume_kinds() const override { return Volumes::kinds(); }
+  Async<std::vector<Offer>> volume_offers(VolumeWish wish, CancelToken token) override {
+    return volumes_.offers(std::move(wish), std::move(token));
+  }
+
   Async<Machine> create(CreateRequest request, std::string type, CancelToken token) override {
+    if (is_volume(request)) co_return co_await volumes_.create(std::move(request), std::move(token));
     RILLE_CO_TRY(Parameters order, order_of(request, type));
     Machine made;
     RILLE_CO_TRY(made.id, co_await ecs_.run(std::move(order), request.send_by_wall_us, token));
@@ -102,18 +110,19 @@ class Region final : public cloud::RegionDriver, public UsualDisk {
   Async<Machine> describe(std::string id, CancelToken token) override {
     Machine gone;
     if (is_disk(id)) {
-      RILLE_CO_TRY(const auto disks, co_await ecs_.loose_disks(token));
-      for (const auto& [disk, tag] : disks)
-        if (disk == id) co_return left_over(disk, tag);
-      co_return gone;
+      RILLE_CO_TRY(const std::optional<Disk> disk, co_await ecs_.disk(std::move(id), token));
+      if (!disk || !Volumes::is_shown(*disk)) co_return gone;
+      co_return Volumes::machine_of(*disk);
     }
     Parameters asked{{"InstanceIds", "[\"" + id + "\"]"}};
     RILLE_CO_TRY(const std::vector<Instance> found, co_await ecs_.describe(std::move(asked), token));
     if (found.empty()) co_return gone;
-    co_return machine_of(found.front());
+    RILLE_CO_TRY(Machine machine, machine_of(found.front()));
+    if (machine.state == MachineState::live) RILLE_CO_CHECK(co_await volumes_.attach(found.front(), machine, token));
+    co_return machine;
   }
 
-  // Lists machines, and also disks that outlived their machine, which cost money.
+  // Lists machines, volumes, and also disks that outlived their machine, which cost money.
   Async<std::vector<Machine>> list(std::string, CancelToken token) override {
     Parameters asked{{"Tag.1.Key", tag_key}};
     RILLE_CO_TRY(const std::vector<Instance> all, co_await ecs_.describe(std::move(asked), token));
@@ -122,8 +131,9 @@ class Region final : public cloud::RegionDriver, public UsualDisk {
       RILLE_CO_TRY(Machine m, machine_of(instance));
       out.push_back(std::move(m));
     }
-    RILLE_CO_TRY(const auto disks, co_await ecs_.loose_disks(token));
-    for (const auto& [disk, tag] : disks) out.push_back(left_over(disk, tag));
+    RILLE_CO_TRY(const std::vector<Disk> disks, co_await ecs_.disks(token));
+    for (const Disk& disk : disks)
+      if (Volumes::is_shown(disk)) out.push_back(Volumes::machine_of(disk));
     co_return out;
   }
 
@@ -145,7 +155,7 @@ class Region final : public cloud::RegionDriver, public UsualDisk {
   Async<Identity> check(CancelToken token) override {
     RILLE_CO_TRY(const Identity out, co_await ram_.identity(token));
     RILLE_CO_CHECK(co_await ecs_.quotas(token));
-    RILLE_CO_CHECK(co_await ecs_.loose_disks(token));  // a release needs the permission to list disks
+    RILLE_CO_CHECK(co_await ecs_.disks(token));  // a release needs the permission to list disks
     co_return out;
   }
 
@@ -240,7 +250,9 @@ class Region final : public cloud::RegionDriver, public UsualDisk {
         return make_error(ErrorKind::config, fmt::format("alibaba: region {} has no {}", region(), name),
                           "name an image, a VSwitch (subnet) and a security group that allows port 22, in the "
                           "provider's settings");
-    RILLE_TRY(const std::string user_data, account_->access.user_data(request, false, user_data_bytes_max));
+    RILLE_TRY(const std::string zone, zone_with(mounts_in(request), settings_.zone));
+    RILLE_TRY(const std::string user_data,
+              account_->access.user_data(request, false, user_data_bytes_max, Volumes::boot_disks(request)));
     const std::int64_t disk_bytes = request.disk_bytes ? request.disk_bytes : settings_.disk_bytes;
     Parameters out{{"ImageId", image},
                    {"InstanceType", type},
@@ -257,11 +269,12 @@ class Region final : public cloud::RegionDriver, public UsualDisk {
                    {"InternetChargeType", "PayByTraffic"},
                    {"Tag.1.Key", tag_key},
                    {"Tag.1.Value", request.tag}};
+    Parameters tags = Volumes::tags_of(request);
+    for (const auto& [key, value] : *settings_.tags.as_object()) tags.emplace_back(key, *value.as_string());
     int n = 1;
-    for (const auto& [key, value] : *settings_.tags.as_object())
-      out.insert(out.end(),
-                 {{fmt::format("Tag.{}.Key", ++n), key}, {fmt::format("Tag.{}.Value", n), *value.as_string()}});
-    if (!settings_.zone.empty()) out.emplace_back("ZoneId", settings_.zone);
+    for (const auto& [key, value] : tags)
+      out.insert(out.end(), {{fmt::format("Tag.{}.Key", ++n), key}, {fmt::format("Tag.{}.Value", n), value}});
+    if (!zone.empty()) out.emplace_back("ZoneId", zone);
     if (!settings_.kms_key.empty())
       out.insert(out.end(), {{"SystemDisk.Encrypted", "true"}, {"SystemDisk.KMSKeyId", settings_.kms_key}});
     if (request.expires_wall_us > 0)
@@ -317,6 +330,7 @@ class Region final : public cloud::RegionDriver, public UsualDisk {
   Settings settings_;
   Ecs ecs_;
   Ram ram_;
+  Volumes volumes_;
   std::vector<Offer> types_;
   std::int64_t types_at_us_ = 0;
   std::map<bool, Stock> stock_;  // key: whether the types are sold as spot

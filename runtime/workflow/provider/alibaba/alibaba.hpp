@@ -26,7 +26,7 @@ inline constexpr const char* alibaba_options[] = {"reservation", "image"};
 inline constexpr const char* alibaba_secrets[] = {"ALIBABA_CLOUD_ACCESS_KEY_ID", "ALIBABA_CLOUD_ACCESS_KEY_SECRET",
                                                   "ALIBABA_CLOUD_SECURITY_TOKEN"};
 // `true` is Manner::narrow: a query gets prices of at most 100 types per region, so its answer serves no other query.
-inline constexpr Manner alibaba_manner{true, alibaba_variables, alibaba_refusals, alibaba_options, alibaba_notice,
-                                       0,    alibaba_secrets};
+inline constexpr Manner alibaba_manner{
+    true, alibaba_variables, alibaba_refusals, alibaba_options, alibaba_notice, 0, alibaba_secrets, true};
 
 }  // namespace rille::provider

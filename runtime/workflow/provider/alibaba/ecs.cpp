@@ -12,6 +12,7 @@
 #include "runtime/core/base/time.hpp"
 #include "runtime/core/net/sign/alibaba.hpp"
 #include "runtime/workflow/provider/amounts.hpp"
+#include "runtime/workflow/provider/cloud/attaching.hpp"
 #include "runtime/workflow/provider/gpus.hpp"
 
 namespace rille::provider::alibaba {
@@ -72,10 +73,22 @@ std::int64_t minute_of(std::string text) {
   return us ? *us : 0;
 }
 
-std::string tag_in(const Value& v) {
+std::string tag_in(const Value& v, const char* key = tag_key) {
   for (const Value& tag : list_of(v["Tags"]["Tag"]))
-    if (tag.text("TagKey") == tag_key) return tag.text("TagValue");
+    if (tag.text("TagKey") == key) return tag.text("TagValue");
   return "";
+}
+
+Disk read_disk(const Value& v) {
+  Disk out;
+  out.id = v.text("DiskId");
+  out.tag = tag_in(v);
+  out.status = v.text("Status");
+  out.zone = v.text("ZoneId");
+  out.machine = v.text("InstanceId");
+  // Without its tags it may still be a volume, whose data must not count as gone.
+  out.is_volume = out.tag.empty() || !tag_in(v, volume_key).empty();
+  return out;
 }
 
 Instance read_instance(const Value& v) {
@@ -86,6 +99,8 @@ Instance read_instance(const Value& v) {
   out.type = v.text("InstanceType");
   out.created_wall_us = minute_of(v.text("CreationTime"));
   out.tag = tag_in(v);
+  for (const Value& tag : list_of(v["Tags"]["Tag"]))
+    cloud::read_mount_tag(tag.text("TagKey"), tag.text("TagValue"), out.volumes);
   for (const Value& lock : list_of(v["OperationLocks"]["LockReason"]))
     out.reclaimed = out.reclaimed || lock.text("LockReason") == "Recycling";
   for (const Value& address : list_of(v["PublicIpAddress"]["IpAddress"]))
@@ -232,12 +247,56 @@ Async<std::vector<Instance>> Ecs::describe(Parameters parameters, CancelToken to
   co_return out;
 }
 
-Async<std::vector<std::pair<std::string, std::string>>> Ecs::loose_disks(CancelToken token) {
-  Parameters asked{{"Status", "Available"}, {"Tag.1.Key", tag_key}};
+Async<std::vector<Disk>> Ecs::disk_rows(Parameters parameters, CancelToken token) {
   RILLE_CO_TRY(const Value::Array rows,
-               co_await rows_of("DescribeDisks", std::move(asked), "Disks", "Disk", std::move(token)));
-  std::vector<std::pair<std::string, std::string>> out;
-  for (const Value& v : rows) out.emplace_back(v.text("DiskId"), tag_in(v));
+               co_await rows_of("DescribeDisks", std::move(parameters), "Disks", "Disk", std::move(token)));
+  std::vector<Disk> out;
+  for (const Value& v : rows) out.push_back(read_disk(v));
+  co_return out;
+}
+
+Async<std::vector<Disk>> Ecs::disks(CancelToken token) {
+  Parameters asked{{"Tag.1.Key", tag_key}};
+  return disk_rows(std::move(asked), std::move(token));
+}
+
+Async<std::vector<Disk>> Ecs::disks_of(std::string instance, CancelToken token) {
+  Parameters asked{{"InstanceId", std::move(instance)}};
+  return disk_rows(std::move(asked), std::move(token));
+}
+
+Async<std::optional<Disk>> Ecs::disk(std::string id, CancelToken token) {
+  Parameters asked{{"DiskIds", "[\"" + id + "\"]"}};
+  RILLE_CO_TRY(const std::vector<Disk> rows, co_await disk_rows(std::move(asked), std::move(token)));
+  std::optional<Disk> out;
+  for (const Disk& disk : rows)
+    if (disk.id == id) out = disk;
+  co_return out;
+}
+
+Async<std::string> Ecs::create_disk(Parameters parameters, std::int64_t send_by_wall_us, CancelToken token) {
+  RILLE_CO_TRY(const Value answer,
+               co_await call("CreateDisk", std::move(parameters), Effect::lasting.by(send_by_wall_us), token));
+  if (answer.text("DiskId").empty()) co_return net::not_theirs("alibaba", "CreateDisk");
+  co_return answer.text("DiskId");
+}
+
+Async<> Ecs::attach(std::string disk, std::string instance, CancelToken token) {
+  Parameters asked{{"DiskId", disk}, {"InstanceId", instance}, {"DeleteWithInstance", "false"}};
+  RILLE_CO_CHECK(co_await call("AttachDisk", std::move(asked), Effect::none, token));
+  co_return success();
+}
+
+Async<cloud::Price> Ecs::disk_price(std::string kind, std::int64_t size_gb, CancelToken token) {
+  Parameters asked{{"ResourceType", "disk"},
+                   {"PriceUnit", "Hour"},
+                   {"DataDisk.1.Category", kind},
+                   {"DataDisk.1.Size", std::to_string(size_gb)}};
+  RILLE_CO_TRY(const Value answer, co_await call("DescribePrice", std::move(asked), Effect::none, token));
+  const Value& said = answer["PriceInfo"]["Price"];
+  cloud::Price out;
+  out.currency = said.text("Currency");
+  out.micros_per_hour = micros_of(said["TradePrice"]);
   co_return out;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -18,8 +19,15 @@ using Parameters = std::vector<std::pair<std::string, std::string>>;
 
 struct Instance {
   std::string id, status, tag, zone, type, address, private_address;
+  std::vector<std::string> volumes;  // ids of the volumes that it shall have
   std::int64_t created_wall_us = 0;
   bool reclaimed = false;  // a spot instance that Alibaba Cloud takes away within minutes
+};
+
+// A disk with a tag of Rille: of a machine, or a volume, which outlives machines.
+struct Disk {
+  std::string id, tag, status, zone, machine;  // machine: the instance that it is attached to; "": to none
+  bool is_volume = false;
 };
 
 // Options whose error table has the codes of ECS and RAM and those that all Alibaba Cloud services share.
@@ -41,9 +49,13 @@ class Ecs {
   Async<> set_release(std::string id, std::int64_t wall_us, CancelToken token);     // sets AutoReleaseTime
   Async<std::vector<Instance>> describe(Parameters parameters, CancelToken token);  // requests all pages
   Async<> terminate(std::string id, CancelToken token);
-  // Disks with Rille's tag that are attached to no instance, as (disk id, tag).
-  Async<std::vector<std::pair<std::string, std::string>>> loose_disks(CancelToken token);
+  Async<std::vector<Disk>> disks(CancelToken token);                   // all disks with Rille's tag
+  Async<std::optional<Disk>> disk(std::string id, CancelToken token);  // whatever tags it has; nullopt: no such disk
+  Async<std::vector<Disk>> disks_of(std::string instance, CancelToken token);
+  Async<std::string> create_disk(Parameters parameters, std::int64_t send_by_wall_us, CancelToken token);  // its id
+  Async<> attach(std::string disk, std::string instance, CancelToken token);
   Async<> delete_disk(std::string id, CancelToken token);
+  Async<cloud::Price> disk_price(std::string kind, std::int64_t size_gb, CancelToken token);  // of the whole disk
   // Changing an instance's type: stop, change_type, start. change_type fails unless the instance is stopped.
   Async<> stop(std::string id, CancelToken token);
   Async<> change_type(std::string id, std::string type, CancelToken token);
@@ -54,6 +66,7 @@ class Ecs {
 
  private:
   Async<Value> call(std::string action, Parameters parameters, net::Effect effect, CancelToken token);
+  Async<std::vector<Disk>> disk_rows(Parameters parameters, CancelToken token);
   // Requests all pages and joins their rows, the array at response[group][row].
   Async<Value::Array> rows_of(std::string action, Parameters parameters, const char* group, const char* row,
                               CancelToken token);
@@ -62,6 +75,6 @@ class Ecs {
   net::Api api_;
 };
 
-inline constexpr const char* tag_key = "rille";
+inline constexpr const char *tag_key = "rille", *volume_key = "rille-volume";  // a volume has both
 
 }  // namespace rille::provider::alibaba

@@ -16,9 +16,10 @@ constexpr const char* policy_text = R"json({
     { "Effect": "Allow", "Resource": "*",
       "Action": ["ecs:DescribeInstanceTypes", "ecs:DescribeAvailableResource", "ecs:DescribePrice",
                  "ecs:DescribeSpotPriceHistory", "ecs:DescribeInstances", "ecs:DescribeDisks",
-                 "ecs:DescribeAccountAttributes", "ecs:RunInstances", "ecs:TagResources", "ram:ListAccessKeys"] },
+                 "ecs:DescribeAccountAttributes", "ecs:RunInstances", "ecs:CreateDisk", "ecs:TagResources",
+                 "ram:ListAccessKeys"] },
     { "Effect": "Allow", "Resource": "*",
-      "Action": ["ecs:DeleteInstances", "ecs:DeleteDisk", "ecs:StopInstance", "ecs:StartInstance",
+      "Action": ["ecs:DeleteInstances", "ecs:DeleteDisk", "ecs:AttachDisk", "ecs:StopInstance", "ecs:StartInstance",
                  "ecs:ModifyInstanceSpec", "ecs:ModifyInstanceAutoReleaseTime"],
       "Condition": { "StringLike": { "acs:ResourceTag/rille": "rille-*" } } }
   ]

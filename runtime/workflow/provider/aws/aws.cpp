@@ -123,11 +123,11 @@ class Region final : public cloud::RegionDriver,
 
   const std::vector<VolumeKind>& volume_kinds() const override { return Volumes::kinds(); }
   // The price of a gigabyte comes from the settings (disk_price), as that of a machine's disk.
-  Offer volume_offer(const std::string& kind) const override {
-    Offer offer = provider::volume_offer("aws", kind, region(), price_unknown);
+  Async<std::vector<Offer>> volume_offers(VolumeWish wish, CancelToken) override {
+    Offer offer = provider::volume_offer("aws", wish.kind, region(), price_unknown);
     offer.currency = currency_;
     offer.billing.minimum_s = billing_minimum_s;
-    return offer;
+    co_return std::vector<Offer>(1, std::move(offer));
   }
 
   Async<Machine> create(CreateRequest request, std::string type, CancelToken token) override {
@@ -137,7 +137,7 @@ class Region final : public cloud::RegionDriver,
     if (const bool with_volumes = !mounts_in(request).empty(); with_volumes) {
       RILLE_CO_CHECK(co_await check_finds_volumes(name.type, token));
       RILLE_CO_TRY(zone_name, co_await zones_.name_of(std::move(zone_name), token));
-      RILLE_CO_TRY(zone_name, Volumes::zone_of(request, zone_name));
+      RILLE_CO_TRY(zone_name, zone_with(mounts_in(request), zone_name));
     }
     RILLE_CO_TRY(const Zone zone, co_await zones_.of_offer(zone_name, token));
     RILLE_CO_TRY(Parameters order, co_await order_of(request, name.type, token));

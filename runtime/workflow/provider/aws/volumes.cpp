@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "runtime/workflow/provider/cloud/attaching.hpp"
 #include "runtime/workflow/provider/left_over.hpp"
 
 namespace rille::provider::aws {
@@ -11,8 +12,6 @@ namespace rille::provider::aws {
 namespace {
 
 constexpr std::int64_t gib = 1LL << 30;
-
-std::string own_id(const Mount& mount) { return mount.id.substr(mount.id.rfind('/') + 1); }  // without the region
 
 }  // namespace
 
@@ -60,17 +59,18 @@ Async<Machine> Volumes::create(CreateRequest request, CancelToken token) {
 }
 
 Async<> Volumes::attach(Instance instance, Machine& machine, CancelToken token) {
-  for (const auto& [letter, volume] : instance.volumes) {
-    if (std::find(instance.disks.begin(), instance.disks.end(), volume) != instance.disks.end()) continue;
-    machine.state = MachineState::pending;
-    const Result<> attached = co_await ec2_.attach(volume, instance.id, "/dev/sd" + letter, token);
-    if (attached) continue;
-    const Error& why = attached.error();
-    if (token.cancelled() || why.kind == ErrorKind::auth) co_return why;
-    machine.details.set("problem", fmt::format("its volume {} is not attached: {}", volume, why.message));
-    if (why.http_status == 404) machine.details.set("hopeless", true);
-  }
-  co_return success();
+  std::vector<std::string> wanted;
+  std::vector<cloud::Attached> there;
+  for (const auto& [letter, volume] : instance.volumes) wanted.push_back(volume);
+  for (const std::string& disk : instance.disks) there.push_back({disk});
+  cloud::Attach attach = [this, &instance](std::string id, CancelToken t) {
+    std::string device;
+    for (const auto& [letter, volume] : instance.volumes)
+      if (volume == id) device = "/dev/sd" + letter;
+    return ec2_.attach(std::move(id), instance.id, std::move(device), std::move(t));
+  };
+  co_return co_await cloud::attach_missing(std::move(wanted), std::move(there), machine, std::move(attach),
+                                           std::move(token));
 }
 
 bool Volumes::is_shown(const Disk& disk) { return disk.is_volume || disk.state == "available"; }
@@ -88,24 +88,12 @@ Machine Volumes::machine_of(const Disk& disk) {
   return m;
 }
 
-Result<std::string> Volumes::zone_of(const CreateRequest& request, const std::string& of_offer) {
-  std::string zone = of_offer;
-  for (const Mount& mount : mounts_in(request)) {
-    if (zone.empty()) zone = mount.zone;
-    if (zone != mount.zone)
-      return make_error(ErrorKind::capacity,
-                        fmt::format("the volume {} is in zone {}, and not in {}", own_id(mount), mount.zone, zone),
-                        "a machine gets volumes of its own zone only");
-  }
-  return zone;
-}
-
 // One tag for each: a tag's value has at most 256 characters, which eleven ids would fill. From /dev/sdf on, as EC2
 // recommends: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/device_naming.html
 Parameters Volumes::tags_of(const CreateRequest& request) {
   Parameters out;
   char letter = 'f';
-  for (const Mount& mount : mounts_in(request)) out.emplace_back(std::string(mount_key) + letter++, own_id(mount));
+  for (const Mount& mount : mounts_in(request)) out.emplace_back(std::string(mount_key) + letter++, mount.own_id());
   return out;
 }
 
@@ -114,7 +102,7 @@ Parameters Volumes::tags_of(const CreateRequest& request) {
 std::vector<cloud::BootDisk> Volumes::boot_disks(const CreateRequest& request) {
   std::vector<cloud::BootDisk> out;
   for (const Mount& mount : mounts_in(request)) {
-    std::string serial = own_id(mount);
+    std::string serial = mount.own_id();
     std::erase(serial, '-');
     out.push_back({mount.at, "/dev/disk/by-id/nvme-Amazon_Elastic_Block_Store_" + serial});
   }

@@ -25,9 +25,7 @@ class Volumes {
 
   static bool is_shown(const Disk& disk);  // false: it is shown with the machine that it is attached to
   static Machine machine_of(const Disk& disk);
-  // Of a machine with volumes: its zone (capacity: the offer is in another zone; of_offer "": in any), the tags that
-  // name the volumes, and where the volumes appear on it.
-  static Result<std::string> zone_of(const CreateRequest& request, const std::string& of_offer);
+  // Of a machine with volumes: the tags that name the volumes, and where the volumes appear on it.
   static Parameters tags_of(const CreateRequest& request);
   static std::vector<cloud::BootDisk> boot_disks(const CreateRequest& request);
 

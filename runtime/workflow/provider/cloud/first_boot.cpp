@@ -67,16 +67,18 @@ systemctl enable --now rille-look.timer
 // that it cannot read.
 std::string mounts_disks(const std::vector<BootDisk>& disks) {
   std::string out;
-  for (const BootDisk& disk : disks)
-    out += fmt::format(R"sh(while [ ! -b {device} ]; do sleep 1; done
-blkid -p {device} >/dev/null
-[ $? -ne 2 ] || ! head -c 1048576 {device} | cmp -s -n 1048576 - /dev/zero || mkfs.ext4 -q -F {device}
-mkdir -p /mnt/rille/{at}
-mount {device} /mnt/rille/{at} || exit 1
-echo "UUID=$(blkid -s UUID -o value {device}) /mnt/rille/{at} auto nofail 0 2" >>/etc/fstab
-ln -sfn /mnt/rille/{at} {dir}/work/{at}
+  for (const BootDisk& disk : disks) {
+    if (!disk.device.empty())
+      out += fmt::format(R"sh(while set -- {device}; [ ! -b "$1" ]; do sleep 1; done
+blkid -p "$1" >/dev/null
+[ $? -ne 2 ] || ! head -c 1048576 "$1" | cmp -s -n 1048576 - /dev/zero || mkfs.ext4 -q -F "$1"
+mkdir -p {path}
+mount "$1" {path} || exit 1
+echo "UUID=$(blkid -s UUID -o value "$1") {path} auto nofail 0 2" >>/etc/fstab
 )sh",
-                       fmt::arg("device", disk.device), fmt::arg("at", disk.at), fmt::arg("dir", instance_directory));
+                         fmt::arg("device", disk.device), fmt::arg("path", mounted_at(disk.at)));
+    out += fmt::format("ln -sfn {} {}/work/{}\n", mounted_at(disk.at), instance_directory, disk.at);
+  }
   return out;
 }
 
@@ -106,6 +108,8 @@ systemctl enable --now rille-end.timer
 }
 
 }  // namespace
+
+std::string mounted_at(const std::string& at) { return "/mnt/rille/" + at; }
 
 // Our key is the first line of root's authorized_keys: if the cloud also got the key, cloud-init has added it with a
 // forced command that only prints which user to log in as, and sshd uses the first matching line.
@@ -165,8 +169,10 @@ Result<std::string> Access::user_data(const CreateRequest& request, bool powers_
   return to_base64(text);
 }
 
-Result<std::string> Access::script(const CreateRequest& request, bool container, std::size_t bytes_max) const {
+Result<std::string> Access::script(const CreateRequest& request, bool container, std::size_t bytes_max,
+                                   std::vector<BootDisk> disks) const {
   FirstBoot boot = boot_of(request);
+  boot.disks = std::move(disks);
   boot.container = container;
   return fitting(first_boot_script(boot), bytes_max);
 }

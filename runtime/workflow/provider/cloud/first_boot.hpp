@@ -15,10 +15,13 @@ namespace rille::provider::cloud {
 
 inline constexpr const char* instance_directory = "/var/lib/rille/instance";
 
-// A volume to mount in the instance's work folder, at `at`.
+// A volume in the instance's work folder, at `at`.
 struct BootDisk {
-  std::string at, device;  // device: its path on the machine, which may appear late
+  // device: its path on the machine, which may appear late; a shell pattern that only this disk matches. "": the
+  // provider mounts it itself, at mounted_at().
+  std::string at, device;
 };
+std::string mounted_at(const std::string& at);
 
 struct FirstBoot {
   std::string tag, authorized_key;
@@ -49,7 +52,8 @@ class Access {
                                 std::vector<BootDisk> disks = {}) const;
   // first_boot_script as plain text, for machines for which powering off does not end billing. invalid: longer than the
   // cloud allows.
-  Result<std::string> script(const CreateRequest& request, bool container, std::size_t bytes_max) const;
+  Result<std::string> script(const CreateRequest& request, bool container, std::size_t bytes_max,
+                             std::vector<BootDisk> disks = {}) const;
   // The channel to the agent of the machine with that tag.
   Result<ChannelSpec> channel(const std::string& tag, const std::string& id, const std::string& address, int port = 22,
                               const std::string& user = "root") const;

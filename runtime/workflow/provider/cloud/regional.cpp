@@ -77,15 +77,20 @@ class Regional final : public Provider,
     const auto* const maker = dynamic_cast<const VolumeMaker*>(regions_.front().get());
     return maker ? maker->volume_kinds() : none;
   }
-  Async<std::vector<Offer>> volume_offers(VolumeWish wish, CancelToken) override {
+  Async<std::vector<Offer>> volume_offers(VolumeWish wish, CancelToken token) override {
     std::vector<Offer> out;
     for (const auto& driver : regions_) {
-      const auto* const maker = dynamic_cast<const VolumeMaker*>(driver.get());
-      if (!maker || (!wish.region.empty() && wish.region != driver->region())) continue;
-      out.push_back(maker->volume_offer(wish.kind));
-      out.back().provider = name_;
-      out.back().region = driver->region();
-      out.back().id = fmt::format("{}/volume:{}", driver->region(), wish.kind);
+      auto* const maker = dynamic_cast<VolumeMaker*>(driver.get());
+      const std::string& region = driver->region();
+      if (!maker || (!wish.region.empty() && !region.empty() && wish.region != region)) continue;
+      Result<std::vector<Offer>> there = co_await maker->volume_offers(wish, token);
+      if (!there) co_return named(in_region(there.error(), region), "volume offers");
+      for (Offer& offer : *there) {
+        offer.provider = name_;
+        if (!region.empty()) offer.region = region;
+        offer.id = fmt::format("{}/volume:{}", offer.region, wish.kind);
+        if (wish.region.empty() || wish.region == offer.region) out.push_back(std::move(offer));
+      }
     }
     co_return out;
   }

@@ -49,8 +49,10 @@ class RegionDriver {
 class VolumeMaker {
  public:
   virtual ~VolumeMaker() = default;
-  virtual const std::vector<VolumeKind>& volume_kinds() const = 0;
-  virtual Offer volume_offer(const std::string& kind) const = 0;  // made by provider::volume_offer
+  virtual const std::vector<VolumeKind>& volume_kinds() const = 0;  // empty: it makes none after all
+  // The offers for such a volume in this region; each is made by provider::volume_offer. If region() is "", one for
+  // each place that has the kind, with the place in Offer::region; the caller keeps those of wish.region.
+  virtual Async<std::vector<Offer>> volume_offers(VolumeWish wish, CancelToken token) = 0;
 };
 
 // The offers in one of the `wanted` regions ("US" matches "Texas, US"); all if `wanted` is empty. capacity: all offers

@@ -18,7 +18,7 @@ struct Zone {
   std::unique_ptr<RegionDriver> driver;
 };
 
-class Zoned final : public RegionDriver, public UsualDisk {
+class Zoned final : public RegionDriver, public UsualDisk, public VolumeMaker {
  public:
   Zoned(Loop& loop, std::string provider, std::vector<Zone> zones)
       : loop_(loop), provider_(std::move(provider)), zones_(std::move(zones)) {}
@@ -88,6 +88,17 @@ class Zoned final : public RegionDriver, public UsualDisk {
   std::int64_t usual_disk_bytes(const Offer& offer) const override {
     const auto* const orders = dynamic_cast<const UsualDisk*>(&first());
     return orders ? orders->usual_disk_bytes(offer) : 0;
+  }
+  // Volumes are made in the first zone.
+  const std::vector<VolumeKind>& volume_kinds() const override {
+    static const std::vector<VolumeKind> none;
+    const auto* const maker = dynamic_cast<const VolumeMaker*>(&first());
+    return maker ? maker->volume_kinds() : none;
+  }
+  Async<std::vector<Offer>> volume_offers(VolumeWish wish, CancelToken token) override {
+    if (auto* const maker = dynamic_cast<VolumeMaker*>(&first()))
+      co_return co_await maker->volume_offers(std::move(wish), std::move(token));
+    co_return lacks("", "volumes");
   }
 
  private:

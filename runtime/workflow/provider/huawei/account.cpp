@@ -15,9 +15,9 @@ constexpr const char* policy_text = R"json({
     { "Effect": "Allow",
       "Action": ["ecs:cloudServerFlavors:get", "ecs:cloudServerQuotas:get", "ecs:cloudServers:list",
                  "ecs:cloudServers:get", "ecs:cloudServers:create", "ecs:cloudServers:delete",
-                 "ecs:cloudServers:resize", "vpc:publicIps:create", "vpc:publicIps:delete",
-                 "evs:volumes:create", "evs:volumes:delete", "evs:volumes:list", "iam:projects:listProjects",
-                 "bss:discount:view"] }
+                 "ecs:cloudServers:resize", "ecs:cloudServers:attach", "vpc:publicIps:create",
+                 "vpc:publicIps:delete", "evs:volumes:create", "evs:volumes:delete", "evs:volumes:list",
+                 "evs:volumes:use", "iam:projects:listProjects", "bss:discount:view"] }
   ]
 }
 )json";

@@ -9,6 +9,7 @@
 #include "runtime/core/base/time.hpp"
 #include "runtime/core/net/sign/huawei.hpp"
 #include "runtime/workflow/provider/amounts.hpp"
+#include "runtime/workflow/provider/cloud/attaching.hpp"
 #include "runtime/workflow/provider/cloud/wait.hpp"
 #include "runtime/workflow/provider/gpus.hpp"
 #include "runtime/workflow/provider/outcome.hpp"
@@ -38,6 +39,7 @@ constexpr net::Meaning meanings[] = {
     {"APIGW.0308", Trouble::throttle},
     {"Ecs.0114", Trouble::not_found},
     {"EVS.2024", Trouble::not_found},
+    {"EVS.2044", Trouble::conflict, "a server has the disk: release that server first"},
     {other_site_code, Trouble::auth,
      "the account belongs to another site: set its price service: \"endpoints\": {\"bss\": ..}"},
     // Huawei returns APIGW.0301 for a wrong clock and also for a wrong key.
@@ -134,6 +136,9 @@ Server read_server(const Value& v) {
   for (const auto& [network, addresses] : v["addresses"].as_object() ? *v["addresses"].as_object() : Value::Object())
     for (const Value& address : list_of(addresses))
       (address.text("OS-EXT-IPS:type") == "floating" ? out.address : out.private_address) = address.text("addr");
+  for (const auto& [key, value] : v["metadata"].as_object() ? *v["metadata"].as_object() : Value::Object())
+    if (value.as_string()) cloud::read_mount_tag(key, *value.as_string(), out.volumes);
+  for (const Value& disk : list_of(v["os-extended-volumes:volumes_attached"])) out.disks.push_back(disk.text("id"));
   if (const Result<std::int64_t> created = parse_utc(v.text("created"))) out.created_wall_us = *created;
   return out;
 }
@@ -398,9 +403,10 @@ Async<std::vector<Server>> Ecs::list(CancelToken token) {
       "run it again; if it stays, report it as a bug of Rille");
 }
 
+// delete_volume is about data disks, which are volumes; the system disk ends with its server in any case.
 Async<> Ecs::remove(std::string id, CancelToken token) {
   Value asked;
-  asked.set("servers", Value::Array{Value().set("id", id)}).set("delete_publicip", true).set("delete_volume", true);
+  asked.set("servers", Value::Array{Value().set("id", id)}).set("delete_publicip", true).set("delete_volume", false);
   net::Query none;
   auto answer = co_await call("POST", "ecs/v1/{project}/cloudservers/delete", std::move(none), std::move(asked),
                               Effect::none, token);

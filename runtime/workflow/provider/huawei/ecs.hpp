@@ -1,8 +1,8 @@
 // Rille's calls of Huawei's APIs: ECS, IAM (projects) and BSS (prices). Results are plain structs. Loop thread only.
 #pragma once
 
+#include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "runtime/core/net/credentials/api.hpp"
@@ -15,7 +15,14 @@ namespace rille::provider::huawei {
 
 struct Server {
   std::string id, status, task, tag, zone, type, address, private_address, problem;
+  std::vector<std::string> volumes, disks;  // ids of the volumes that it shall have, and of the disks that it has
   std::int64_t created_wall_us = 0;
+};
+
+// A disk that Rille has made: of a server, or a volume, which outlives servers.
+struct Disk {
+  std::string id, tag, status, zone;
+  bool attached = false, is_volume = false;
 };
 
 using net::huawei::domain_of;
@@ -37,10 +44,16 @@ class Ecs {
   Async<std::string> create(Value server, std::string client_token, std::int64_t send_by_wall_us, CancelToken token);
   Async<Server> describe(std::string id, CancelToken token);
   Async<std::vector<Server>> list(CancelToken token);  // all servers with Rille's tag
-  Async<> remove(std::string id, CancelToken token);   // deletes the server, its disks and its public address
-  // In evs.cpp. Disks with Rille's tag that are attached to no server, as (disk id, tag).
-  Async<std::vector<std::pair<std::string, std::string>>> loose_disks(CancelToken token);
+  Async<> remove(std::string id, CancelToken token);   // deletes the server, its own disk and its public address
+  // In evs.cpp:
+  Async<std::vector<Disk>> disks(CancelToken token);                   // all disks that Rille has made
+  Async<std::optional<Disk>> disk(std::string id, CancelToken token);  // whatever tags it has; nullopt: no such disk
+  Async<std::string> create_disk(Value disk, std::string client_token, std::int64_t send_by_wall_us,
+                                 CancelToken token);  // returns the new disk's id
+  Async<> attach(std::string disk, std::string server, CancelToken token);
   Async<> remove_disk(std::string id, CancelToken token);
+  // The hourly price of a whole disk.
+  Async<cloud::Price> disk_price(std::string kind, std::int64_t size_gb, std::string zone, CancelToken token);
   // Stops the server, changes its flavor and starts it, by one job of Huawei, and waits until that job ends.
   Async<> resize(std::string id, std::string flavor, CancelToken token);
   // identity, quotas and domain are in account.cpp.
@@ -67,7 +80,7 @@ class Ecs {
 // The minimal IAM policy that Rille's keys need, as JSON.
 std::string policy();
 
-inline constexpr const char* tag_key = "rille";
+inline constexpr const char *tag_key = "rille", *volume_key = "rille-volume";  // a volume has both
 
 // Huawei limits a tag's value to 43 characters (PostPaidServerTag in its SDK), and a lease's tag has 48: "rille-" is
 // left out and the last two marks are dots. `full_tag` also reads the values that earlier versions wrote in full.

@@ -14,7 +14,7 @@
 #include "runtime/workflow/provider/cloud/wait.hpp"
 #include "runtime/workflow/provider/cloud/zoned.hpp"
 #include "runtime/workflow/provider/huawei/ecs.hpp"
-#include "runtime/workflow/provider/left_over.hpp"
+#include "runtime/workflow/provider/huawei/volumes.hpp"
 #include "runtime/workflow/provider/rent_options.hpp"
 #include "runtime/workflow/provider/usual_disk.hpp"
 
@@ -25,7 +25,6 @@ namespace {
 using namespace huawei;
 
 constexpr std::int64_t gb = 1'000'000'000;
-constexpr std::string_view volume = "volume/";  // prefix that tells disk ids from server ids
 constexpr std::size_t user_data_bytes_max = 32 << 10, name_length_max = 64;
 // A server's auto_terminate_time is this long after its expiry: it must be at least 30 minutes ahead when Huawei
 // receives the call, possibly long after the call was prepared.
@@ -62,23 +61,26 @@ MachineState state_of(const Server& server) {
   return runs && !ends ? MachineState::live : MachineState::terminating;  // a stopped server's disk costs money
 }
 
-class Region final : public cloud::RegionDriver, public UsualDisk {
+class Region final : public cloud::RegionDriver, public cloud::VolumeMaker, public UsualDisk {
  public:
   Region(Loop& loop, std::shared_ptr<Account> account, const std::string& name, Settings settings)
       : loop_(loop), account_(std::move(account)), settings_(std::move(settings)),
         ecs_(loop, account_->chain, name, settings_.project, settings_.endpoints),
-        prices_(loop, [this](std::string type, bool spot, CancelToken t) {
-          return ecs_.price(type, settings_.zone, spot, settings_.reserved_prices && !spot, t);
-        }) {}
+        prices_(loop,
+                [this](std::string type, bool spot, CancelToken t) {
+                  return ecs_.price(type, settings_.zone, spot, settings_.reserved_prices && !spot, t);
+                }),
+        volumes_(ecs_, settings_.zone, settings_.kms_key, settings_.tags) {}
   const std::string& region() const override { return ecs_.region(); }
   bool is_id(std::string_view id) const override {
-    if (is_disk(id)) id.remove_prefix(volume.size());
+    if (is_disk(id)) id.remove_prefix(disk_prefix.size());
     return id.size() == 36 && id[8] == '-' && id[23] == '-';
   }
 
   std::int64_t usual_disk_bytes(const Offer&) const override { return settings_.disk_bytes; }
 
   Async<std::vector<Offer>> offers(OfferQuery query, CancelToken token) override {
+    if (!query.zone.empty() && query.zone != settings_.zone) co_return std::vector<Offer>();
     RILLE_CO_TRY(const std::vector<Offer> all, co_await ecs_.flavors(settings_.zone, query.spot, token));
     if (all.empty() && !query.spot)
       co_return make_error(ErrorKind::config,
@@ -90,7 +92,13 @@ class Region final : public cloud::RegionDriver, public UsualDisk {
     co_return out;
   }
 
+  const std::vector<VolumeKind>& volume_kinds() const override { return Volumes::kinds(); }
+  Async<std::vector<Offer>> volume_offers(VolumeWish wish, CancelToken token) override {
+    return volumes_.offers(std::move(wish), std::move(token));
+  }
+
   Async<Machine> create(CreateRequest request, std::string type, CancelToken token) override {
+    if (is_volume(request)) co_return co_await volumes_.create(std::move(request), std::move(token));
     RILLE_CO_TRY(Value order, order_of(request, type));
     Machine made;
     RILLE_CO_TRY(made.id, co_await ecs_.create(std::move(order), request.token, request.send_by_wall_us, token));
@@ -100,10 +108,12 @@ class Region final : public cloud::RegionDriver, public UsualDisk {
   Async<Machine> describe(std::string id, CancelToken token) override {
     if (is_disk(id)) co_return co_await describe_disk(std::move(id), std::move(token));
     RILLE_CO_TRY(const Server found, co_await ecs_.describe(id, token));
-    co_return machine_of(found);
+    RILLE_CO_TRY(Machine machine, machine_of(found));
+    if (machine.state == MachineState::live) RILLE_CO_CHECK(co_await volumes_.attach(found, machine, token));
+    co_return machine;
   }
 
-  // Lists servers, and also disks that outlived their server, which cost money.
+  // Lists servers, volumes, and also disks that outlived their server, which cost money.
   Async<std::vector<Machine>> list(std::string, CancelToken token) override {
     RILLE_CO_TRY(const std::vector<Server> all, co_await ecs_.list(token));
     std::vector<Machine> out;
@@ -111,13 +121,14 @@ class Region final : public cloud::RegionDriver, public UsualDisk {
       RILLE_CO_TRY(Machine m, machine_of(server));
       out.push_back(std::move(m));
     }
-    RILLE_CO_TRY(const auto disks, co_await ecs_.loose_disks(token));
-    for (const auto& [disk, tag] : disks) out.push_back(left_over(std::string(volume) + disk, tag));
+    RILLE_CO_TRY(const std::vector<Disk> disks, co_await ecs_.disks(token));
+    for (const Disk& disk : disks)
+      if (Volumes::is_shown(disk)) out.push_back(Volumes::machine_of(disk));
     co_return out;
   }
 
   Async<> terminate(std::string id, CancelToken token) override {
-    if (is_disk(id)) return ecs_.remove_disk(id.substr(volume.size()), std::move(token));
+    if (is_disk(id)) return ecs_.remove_disk(id.substr(disk_prefix.size()), std::move(token));
     return ecs_.remove(std::move(id), std::move(token));
   }
 
@@ -129,8 +140,8 @@ class Region final : public cloud::RegionDriver, public UsualDisk {
 
   Async<Identity> check(CancelToken token) override {
     RILLE_CO_TRY(const net::FoundKeys found, co_await account_->chain.get(token));
-    RILLE_CO_CHECK(co_await ecs_.quotas(token));       // proves that the keys have access to this project
-    RILLE_CO_CHECK(co_await ecs_.loose_disks(token));  // a release needs the permission to list disks
+    RILLE_CO_CHECK(co_await ecs_.quotas(token));  // proves that the keys have access to this project
+    RILLE_CO_CHECK(co_await ecs_.disks(token));   // a release needs the permission to list disks
     RILLE_CO_TRY(Identity out, co_await ecs_.identity(found.keys.id, token));
     out.from = found.from;
     if (!found.keys.token.empty()) out.age_unknown = "temporary keys, which end by themselves";
@@ -157,14 +168,13 @@ class Region final : public cloud::RegionDriver, public UsualDisk {
   }
 
  private:
-  static bool is_disk(std::string_view id) { return id.starts_with(volume); }
+  static bool is_disk(std::string_view id) { return id.starts_with(disk_prefix); }
 
   Async<Machine> describe_disk(std::string id, CancelToken token) {
     Machine gone;
-    RILLE_CO_TRY(const auto disks, co_await ecs_.loose_disks(std::move(token)));
-    for (const auto& [disk, tag] : disks)
-      if (id.substr(volume.size()) == disk) co_return left_over(id, tag);
-    co_return gone;
+    RILLE_CO_TRY(const std::optional<Disk> disk, co_await ecs_.disk(id.substr(disk_prefix.size()), std::move(token)));
+    if (!disk || !Volumes::is_shown(*disk)) co_return gone;
+    co_return Volumes::machine_of(*disk);
   }
 
   Result<Value> order_of(const CreateRequest& request, const std::string& type) const {
@@ -176,7 +186,9 @@ class Region final : public cloud::RegionDriver, public UsualDisk {
         return make_error(ErrorKind::config, fmt::format("huawei: region {} has no {}", region(), name),
                           "name a zone, an image, a VPC, a subnet and a security group that allows port 22, in the "
                           "provider's settings");
-    RILLE_TRY(const std::string user_data, account_->access.user_data(request, false, user_data_bytes_max));
+    RILLE_CHECK(zone_with(mounts_in(request), settings_.zone));
+    RILLE_TRY(const std::string user_data,
+              account_->access.user_data(request, false, user_data_bytes_max, Volumes::boot_disks(request)));
     const std::int64_t disk_bytes = request.disk_bytes ? request.disk_bytes : settings_.disk_bytes;
     Value out;
     out.set("name", cloud::resource_name(request.tag, name_length_max)).set("flavorRef", type).set("count", 1);
@@ -197,6 +209,7 @@ class Region final : public cloud::RegionDriver, public UsualDisk {
     Value::Array tags{Value().set("key", tag_key).set("value", tag)};
     cloud::add_tags(tags, settings_.tags, "key", "value");
     out.set("server_tags", std::move(tags));
+    if (Value metadata = Volumes::metadata_of(request); !metadata.is_null()) out.set("metadata", std::move(metadata));
     Value bandwidth;
     bandwidth.set("size", 100).set("sharetype", "PER").set("chargemode", "traffic");
     Value eip;
@@ -234,6 +247,7 @@ class Region final : public cloud::RegionDriver, public UsualDisk {
   Settings settings_;
   Ecs ecs_;
   cloud::PriceBook prices_;
+  Volumes volumes_;
 };
 
 // `named`: the provider's settings name the region. `only`: no other region is configured.

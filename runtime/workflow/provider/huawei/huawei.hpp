@@ -21,6 +21,7 @@ inline constexpr const char* huawei_secrets[] = {"HUAWEICLOUD_SDK_AK", "HUAWEICL
                                                  "HUAWEICLOUD_SDK_SECURITY_TOKEN"};
 inline constexpr const char* huawei_options[] = {"image"};
 // `true` is Manner::narrow: a query gets prices of at most 100 types per region, so its answer serves no other query.
-inline constexpr Manner huawei_manner{true, huawei_variables, {}, huawei_options, huawei_notice, 0, huawei_secrets};
+inline constexpr Manner huawei_manner{true, huawei_variables, {},  huawei_options, huawei_notice,
+                                      0,    huawei_secrets,   true};
 
 }  // namespace rille::provider

@@ -29,6 +29,7 @@ constexpr net::Meaning meanings[] = {
     {"no-room", Trouble::capacity},
     {"low-bid", Trouble::capacity, "the market price is above your maximum: raise max_price"},
     {"not-found", Trouble::not_found},
+    {"in-use", Trouble::conflict, "a pod or an endpoint has the volume: end that one first"},
     {"no-money", Trouble::quota, "the account's balance is too low"},
     {"400", Trouble::capacity, "RunPod reports missing capacity and invalid requests alike: see its message"},
     {"402", Trouble::quota, "the account's balance is too low"},
@@ -49,6 +50,7 @@ std::string code_of(const std::string& words) {
   if (says("no longer any instances") || says("no instances")) return "no-room";
   if (says("bid") && says("low")) return "low-bid";
   if (says("not found")) return "not-found";
+  if (says("remove this network volume from")) return "in-use";
   if (says("balance") || says("credit")) return "no-money";
   return "";
 }
@@ -120,6 +122,7 @@ Pod read_pod(const Value& v) {
   if (const Result<std::int64_t> created = parse_utc(v.text("createdAt"))) out.created_wall_us = *created;
   out.address = v["ssh"]["direct"].text("host");
   out.port = amounts::count(v["ssh"]["direct"].number("port"), port_max);
+  for (const Value& mount : list_of(v["mounts"]["network"])) out.volumes.push_back(mount.text("volumeId"));
   for (const Value& port : list_of(v["runtime"]["ports"])) {
     if (!out.address.empty() || port.integer("private") != 22) continue;
     out.address = port.text("ip");
@@ -207,6 +210,7 @@ Async<std::string> Pods::create(Order order, CancelToken token) {
     body.set("volumeInGb", 0).set("ports", ssh_port).set("dockerArgs", order.start_command);
     body.set("supportPublicIp", true).set("startSsh", true);
     body.set("bidPerGpu", static_cast<double>(order.bid_micros_per_gpu_hour) / 1e6);
+    if (!order.volume.empty()) body.set("networkVolumeId", order.volume).set("volumeMountPath", order.mount_path);
     Value variables;
     variables.set("input", std::move(body));
     RILLE_CO_TRY(const Value data, co_await ask("podRentInterruptable",
@@ -219,6 +223,11 @@ Async<std::string> Pods::create(Order order, CancelToken token) {
     body.set("ports", Value::Array{Value(ssh_port)}).set("cloud", "SECURE").set("startSsh", true);
     body.set("gpu", Value().set("id", order.gpu).set("count", order.count));
     body.set("dataCenterIds", Value::Array{Value(order.center)});
+    if (!order.volume.empty()) {
+      Value mount;
+      mount.set("volumeId", order.volume).set("path", order.mount_path);
+      body.set("mounts", Value().set("network", Value::Array{std::move(mount)}));
+    }
     net::Parts parts = net::json_request("POST", rest_url_, "/pods", body);
     RILLE_CO_TRY(pod, co_await rest_.call("createPod", std::move(parts), effect, token));
   }

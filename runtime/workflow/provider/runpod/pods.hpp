@@ -28,8 +28,15 @@ struct Shape {
 };
 using Shapes = std::map<std::pair<std::string, int>, Shape>;  // by GPU model id and number of GPUs
 
+// A network volume: a folder of one data center that pods there mount from their creation on.
+struct NetworkVolume {
+  std::string id, name, center, type;  // type: "STANDARD" or "HIGH_PERFORMANCE"
+  std::int64_t size_gb = 0;
+};
+
 struct Order {
   std::string name, image, start_command, gpu, center;
+  std::string volume, mount_path;  // of a network volume; "": none
   int count = 1;
   std::int64_t disk_gb = 0;
   Micros bid_micros_per_gpu_hour = 0;  // maximum price of an interruptible pod; 0: on demand
@@ -38,6 +45,7 @@ struct Order {
 
 struct Pod {
   std::string id, name, status, center, type, address;
+  std::vector<std::string> volumes;  // ids of its network volumes
   int port = 0;
   std::int64_t created_wall_us = 0;
   Micros micros_per_hour = price_unknown;
@@ -56,6 +64,12 @@ class Pods {
   Async<Pod> describe(std::string id, CancelToken token);     // error with http_status 404: no such pod
   Async<std::vector<Pod>> list(CancelToken token);
   Async<> terminate(std::string id, CancelToken token);  // error with http_status 404: no such pod
+  // The data centers that have network volumes of that type.
+  Async<std::vector<std::string>> centers_of(std::string volume_type, CancelToken token);
+  Async<NetworkVolume> create_volume(NetworkVolume order, std::int64_t send_by_wall_us, CancelToken token);
+  Async<NetworkVolume> volume(std::string id, CancelToken token);  // error with http_status 404: no such volume
+  Async<std::vector<NetworkVolume>> volumes(CancelToken token);
+  Async<> delete_volume(std::string id, CancelToken token);
   Async<Identity> identity(CancelToken token);
   std::int64_t skew_us() const { return rest_.skew_us(); }
   Async<std::string> account(CancelToken token);  // the account's id

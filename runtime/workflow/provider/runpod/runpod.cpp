@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 
 #include "runtime/core/base/base64.hpp"
 #include "runtime/workflow/provider/cloud/everywhere.hpp"
@@ -24,6 +25,9 @@ constexpr std::int64_t gb = 1'000'000'000;
 // RunPod's API does not return it.
 constexpr Micros disk_micros_per_gb_hour = 137;
 constexpr std::size_t script_bytes_max = 8 << 10;
+// Ids of pods have no hyphen, so this cannot be the beginning of one.
+constexpr std::string_view volume_prefix = "volume-";
+constexpr std::int64_t volume_gb_min = 10, volume_gb_max = 4096;
 
 struct Settings {
   std::string image = "runpod/pytorch:1.0.2-cu1281-torch280-ubuntu2404";
@@ -39,12 +43,30 @@ MachineState state_of(const Pod& pod) {
                                     : MachineState::terminating;  // a stopped pod still costs money: Rille ends it
 }
 
-class Cloud final : public cloud::Everywhere, public UsualDisk {
+// RunPod's name of a kind: "STANDARD".
+std::string type_of_kind(std::string kind) {
+  for (char& c : kind) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  return kind;
+}
+
+// The price of a gigabyte and hour of a network volume: 0.07 dollars a month for each of the first 1000 GB, 0.05 for
+// the others (docs.runpod.io/storage/network-volumes). RunPod's API does not return it. That of the other kind differs
+// between data centers and is shown in the console only.
+Micros volume_price(const std::string& kind, std::int64_t size_gb) {
+  if (kind != "standard") return price_unknown;
+  constexpr std::int64_t first_gb = 1000, first_micros = 70'000, other_micros = 50'000, month_h = 730;
+  const std::int64_t first = std::clamp<std::int64_t>(size_gb, 1, first_gb), others = std::max(size_gb, first) - first;
+  const std::int64_t hours = month_h * (first + others);
+  return (first * first_micros + others * other_micros + hours - 1) / hours;
+}
+
+class Cloud final : public cloud::Everywhere, public cloud::VolumeMaker, public UsualDisk {
  public:
   Cloud(Loop& loop, cloud::SshKeys keys, Settings settings)
       : Everywhere(std::move(keys), key_chain(loop)), settings_(std::move(settings)),
         pods_(loop, chain_, settings_.endpoints) {}
   bool is_id(std::string_view id) const override {
+    if (is_volume_id(id)) id.remove_prefix(volume_prefix.size());
     return std::all_of(id.begin(), id.end(), [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); });
   }
 
@@ -71,13 +93,42 @@ class Cloud final : public cloud::Everywhere, public UsualDisk {
     co_return cloud::only_there("runpod", std::move(out), settings_.regions);
   }
 
+  const std::vector<VolumeKind>& volume_kinds() const override {
+    static const std::vector<VolumeKind> all{{"standard", true}, {"high_performance", true}};
+    return all;
+  }
+  Async<std::vector<Offer>> volume_offers(VolumeWish wish, CancelToken token) override {
+    const std::int64_t size_gb = gigabytes(wish.size_bytes);
+    if (size_gb < volume_gb_min || size_gb > volume_gb_max)
+      co_return make_error(
+          ErrorKind::invalid,
+          fmt::format("a network volume of RunPod has {} to {} GB, and not {}", volume_gb_min, volume_gb_max, size_gb),
+          fmt::format("size = \"{}GB\"", std::clamp(size_gb, volume_gb_min, volume_gb_max)));
+    RILLE_CO_TRY(const std::vector<std::string> centers, co_await pods_.centers_of(type_of_kind(wish.kind), token));
+    const Micros price = volume_price(wish.kind, size_gb);
+    std::vector<Offer> out;
+    for (const std::string& center : centers) out.push_back(volume_offer("runpod", wish.kind, center, price));
+    co_return cloud::only_there("runpod", std::move(out), settings_.regions);
+  }
+
   Async<Machine> create(CreateRequest request, std::string type, CancelToken token) override {
+    if (is_volume(request)) co_return co_await create_volume(std::move(request), std::move(token));
     const std::size_t mark = type.rfind(" x");
     if (mark == std::string::npos)
       co_return make_error(ErrorKind::invalid, "'" + type + "' is not an offer of runpod",
                            "use the id of an offer from rille.offers");
-    RILLE_CO_TRY(const std::string script, access_.script(request, true, script_bytes_max));
     Order order;
+    std::vector<cloud::BootDisk> disks;
+    const std::vector<Mount> mounts = mounts_in(request);
+    if (mounts.size() > 1)
+      co_return make_error(ErrorKind::invalid, fmt::format("{} volumes: a pod of RunPod has one", mounts.size()),
+                           "put the data into one volume");
+    if (!mounts.empty()) {
+      order.volume = mounts[0].own_id().substr(volume_prefix.size());
+      order.mount_path = cloud::mounted_at(mounts[0].at);
+      disks.push_back({mounts[0].at, ""});
+    }
+    RILLE_CO_TRY(const std::string script, access_.script(request, true, script_bytes_max, std::move(disks)));
     order.name = request.tag;
     order.send_by_wall_us = request.send_by_wall_us;
     order.image = image_in(request, settings_.image);
@@ -89,7 +140,7 @@ class Cloud final : public cloud::Everywhere, public UsualDisk {
     order.gpu = type.substr(0, mark);
     order.center = request.offer.region;
     order.count = request.offer.gpu_count;
-    order.disk_gb = ((request.disk_bytes ? request.disk_bytes : settings_.disk_bytes) + gb - 1) / gb;
+    order.disk_gb = gigabytes(request.disk_bytes ? request.disk_bytes : settings_.disk_bytes);
     if (request.offer.spot)
       order.bid_micros_per_gpu_hour = std::max<Micros>(bid_of(request) / std::max(order.count, 1), 1);
     Machine made;
@@ -98,20 +149,54 @@ class Cloud final : public cloud::Everywhere, public UsualDisk {
   }
 
   Async<Machine> describe(std::string id, CancelToken token) override {
+    if (is_volume_id(id)) {
+      RILLE_CO_TRY(const NetworkVolume volume, co_await pods_.volume(id.substr(volume_prefix.size()), token));
+      co_return machine_of_volume(volume);
+    }
     RILLE_CO_TRY(const Pod pod, co_await pods_.describe(std::move(id), token));
     co_return machine_of(pod);
   }
 
   Async<std::vector<Machine>> list(std::string tag_prefix, CancelToken token) override {
     RILLE_CO_TRY(const std::vector<Pod> all, co_await pods_.list(token));
-    co_return tagged(all, &Pod::name, tag_prefix, [this](const Pod& one) { return machine_of(one); });
+    RILLE_CO_TRY(std::vector<Machine> out,
+                 tagged(all, &Pod::name, tag_prefix, [this](const Pod& one) { return machine_of(one); }));
+    RILLE_CO_TRY(const std::vector<NetworkVolume> volumes, co_await pods_.volumes(token));
+    RILLE_CO_TRY(std::vector<Machine> kept, tagged(volumes, &NetworkVolume::name, tag_prefix, machine_of_volume));
+    std::move(kept.begin(), kept.end(), std::back_inserter(out));
+    co_return out;
   }
 
   Async<> terminate(std::string id, CancelToken token) override {
+    if (is_volume_id(id)) return pods_.delete_volume(id.substr(volume_prefix.size()), std::move(token));
     return pods_.terminate(std::move(id), std::move(token));
   }
 
  private:
+  static bool is_volume_id(std::string_view id) { return id.starts_with(volume_prefix); }
+  static std::int64_t gigabytes(std::int64_t bytes) { return (bytes + gb - 1) / gb; }
+
+  Async<Machine> create_volume(CreateRequest request, CancelToken token) {
+    NetworkVolume order;
+    order.name = request.tag;
+    order.center = request.offer.region;
+    order.type = type_of_kind(volume_in(request).kind);
+    order.size_gb = gigabytes(request.disk_bytes);
+    RILLE_CO_TRY(const NetworkVolume made,
+                 co_await pods_.create_volume(std::move(order), request.send_by_wall_us, std::move(token)));
+    co_return machine_of_volume(made);
+  }
+
+  // RunPod tells no state: a volume that it shows can be mounted.
+  static Result<Machine> machine_of_volume(const NetworkVolume& volume) {
+    Machine m;
+    m.id = std::string(volume_prefix) + volume.id;
+    m.state = MachineState::live;
+    m.tag = volume.name;
+    m.details.set("region", volume.center);
+    return m;
+  }
+
   std::int64_t skew_us() const override { return pods_.skew_us(); }
   Async<std::string> owner(CancelToken token) override {
     cloud::KeyOwner::Ask ask = [this](CancelToken t) { return pods_.account(std::move(t)); };

@@ -16,7 +16,7 @@ inline constexpr const char* runpod_variables[] = {"RUNPOD_API_KEY"};
 inline constexpr FarRefusal runpod_refusals[] = {{"no-money", Reach::account}, {"402", Reach::account}};
 inline constexpr const char* runpod_options[] = {"image"};
 // `true` is Manner::narrow: offers are sized to the query, so an answer serves no other query.
-inline constexpr Manner runpod_manner{true, runpod_variables, runpod_refusals, runpod_options, nullptr,
-                                      0,    runpod_variables};
+inline constexpr Manner runpod_manner{
+    true, runpod_variables, runpod_refusals, runpod_options, nullptr, 0, runpod_variables, true};
 
 }  // namespace rille::provider

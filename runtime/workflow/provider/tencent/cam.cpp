@@ -18,7 +18,8 @@ constexpr const char* policy_text = R"json({
       "action": ["cvm:DescribeZoneInstanceConfigInfos", "cvm:DescribeInstanceTypeConfigs",
                  "cvm:DescribeInstances", "cvm:DescribeAccountQuota", "cvm:RunInstances",
                  "cvm:TerminateInstances", "cvm:StopInstances", "cvm:StartInstances", "cvm:ResetInstancesType",
-                 "cbs:DescribeDisks", "cbs:TerminateDisks", "cam:ListAccessKeys"] }
+                 "cbs:DescribeDisks", "cbs:CreateDisks", "cbs:AttachDisks", "cbs:TerminateDisks",
+                 "cbs:InquiryPriceCreateDisks", "cam:ListAccessKeys"] }
   ]
 }
 )json";

@@ -10,6 +10,7 @@
 #include "runtime/core/base/time.hpp"
 #include "runtime/core/net/sign/tencent.hpp"
 #include "runtime/workflow/provider/amounts.hpp"
+#include "runtime/workflow/provider/cloud/attaching.hpp"
 #include "runtime/workflow/provider/cloud/prices.hpp"
 #include "runtime/workflow/provider/gpus.hpp"
 
@@ -45,6 +46,11 @@ constexpr net::Meaning meanings[] = {
     {"InvalidInstanceId.NotFound", Trouble::not_found},
     {"InvalidDiskId.NotFound", Trouble::not_found},
     {"InvalidDisk.RepeatRefund", Trouble::not_found},  // the disk is already deleted
+    {"InvalidDisk.Attached", Trouble::conflict, "an instance has the disk: release that instance first"},
+    {"ResourceUnavailable.Attached", Trouble::conflict, "an instance has the disk: release that instance first"},
+    {"InvalidDisk.Busy", Trouble::conflict},
+    {"ResourceBusy", Trouble::conflict},
+    {"ResourceInUse*", Trouble::conflict},
     {"UnauthorizedOperation*", Trouble::auth, "the keys lack a permission: rille doctor --provider tencent --policy"},
 };
 
@@ -74,11 +80,6 @@ struct Reserved {
   }
 };
 
-Micros hourly_of(const Value& price) {
-  if (price.text("ChargeUnit") != "HOUR") return price_unknown;
-  return cloud::micros_of(price.number("UnitPriceDiscount", price.number("UnitPrice")));
-}
-
 Instance read_instance(const Value& v) {
   Instance out;
   out.id = v.text("InstanceId");
@@ -86,8 +87,10 @@ Instance read_instance(const Value& v) {
   out.zone = v["Placement"].text("Zone");
   out.type = v.text("InstanceType");
   out.problem = v.text("LatestOperationErrorMsg");
-  for (const Value& tag : list_of(v["Tags"]))
+  for (const Value& tag : list_of(v["Tags"])) {
     if (tag.text("Key") == tag_key) out.tag = tag.text("Value");
+    cloud::read_mount_tag(tag.text("Key"), tag.text("Value"), out.volumes);
+  }
   for (const Value& address : list_of(v["PublicIpAddresses"]))
     if (address.as_string()) out.address = *address.as_string();
   for (const Value& address : list_of(v["PrivateIpAddresses"]))
@@ -97,6 +100,11 @@ Instance read_instance(const Value& v) {
 }
 
 }  // namespace
+
+Micros hourly_of(const Value& price) {
+  if (price.text("ChargeUnit") != "HOUR") return price_unknown;
+  return cloud::micros_of(price.number("UnitPriceDiscount", price.number("UnitPrice")));
+}
 
 net::ApiOptions api_options(std::string service, std::string version, std::string region) {
   net::ApiOptions out = net::tencent::api_options(std::move(service), std::move(version), std::move(region));
@@ -151,7 +159,7 @@ bool Cvm::read_gpus(const Value& row, Offer& offer) const {
 
 Async<std::vector<Offer>> Cvm::sold(std::string zone, bool spot, CancelToken token) {
   RILLE_CO_CHECK(co_await learn_gpus(zone, token));
-  Value::Array charges{Value(spot ? "SPOTPAID" : "POSTPAID_BY_HOUR")};
+  Value::Array charges{Value(spot ? "SPOTPAID" : by_use)};
   if (!spot) charges.emplace_back(prepaid);  // PREPAID rows have the prices with a commitment
   Value::Array filters{Value().set("Name", "instance-charge-type").set("Values", std::move(charges))};
   if (!zone.empty()) filters.push_back(Value().set("Name", "zone").set("Values", Value::Array{Value(zone)}));

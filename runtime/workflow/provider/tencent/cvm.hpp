@@ -13,6 +13,7 @@ namespace rille::provider::tencent {
 
 struct Instance {
   std::string id, state, tag, zone, type, address, private_address, problem;
+  std::vector<std::string> volumes;  // ids of the volumes that it shall have
   std::int64_t created_wall_us = 0;
 };
 
@@ -57,6 +58,9 @@ class Cvm {
   std::int64_t gpus_at_us_ = 0;
 };
 
-inline constexpr const char* tag_key = "rille";
+inline constexpr const char *tag_key = "rille", *volume_key = "rille-volume";  // a volume has both
+inline constexpr const char* by_use = "POSTPAID_BY_HOUR";
+
+Micros hourly_of(const Value& price);  // of a price in the API's form; price_unknown: it is not by the hour
 
 }  // namespace rille::provider::tencent

@@ -13,11 +13,11 @@
 #include "runtime/workflow/provider/cloud/resize.hpp"
 #include "runtime/workflow/provider/cloud/settings.hpp"
 #include "runtime/workflow/provider/cloud/zoned.hpp"
-#include "runtime/workflow/provider/left_over.hpp"
 #include "runtime/workflow/provider/rent_options.hpp"
 #include "runtime/workflow/provider/tencent/cam.hpp"
 #include "runtime/workflow/provider/tencent/cbs.hpp"
 #include "runtime/workflow/provider/tencent/cvm.hpp"
+#include "runtime/workflow/provider/tencent/volumes.hpp"
 #include "runtime/workflow/provider/usual_disk.hpp"
 
 namespace rille::provider {
@@ -62,18 +62,20 @@ MachineState state_of(const std::string& state) {
   return MachineState::terminating;  // stopped or failed to launch: Rille terminates it
 }
 
-class Region final : public cloud::RegionDriver, public UsualDisk {
+class Region final : public cloud::RegionDriver, public cloud::VolumeMaker, public UsualDisk {
  public:
   Region(Loop& loop, std::shared_ptr<Account> account, const std::string& name, Settings settings)
       : loop_(loop), account_(std::move(account)), settings_(std::move(settings)),
         cvm_(loop, account_->chain, name, settings_.endpoints), cbs_(loop, account_->chain, name, settings_.endpoints),
-        cam_(loop, account_->chain, name, settings_.endpoints) {}
+        cam_(loop, account_->chain, name, settings_.endpoints),
+        volumes_(cbs_, name, settings_.zone, settings_.currency, settings_.tags) {}
   const std::string& region() const override { return cvm_.region(); }
   bool is_id(std::string_view id) const override { return id.starts_with("ins-") || is_disk(id); }
 
   std::int64_t usual_disk_bytes(const Offer&) const override { return settings_.disk_bytes; }
 
   Async<std::vector<Offer>> offers(OfferQuery query, CancelToken token) override {
+    if (!query.zone.empty() && query.zone != settings_.zone) co_return std::vector<Offer>();
     RILLE_CO_TRY(std::vector<Offer> out, co_await cvm_.sold(settings_.zone, query.spot, token));
     for (Offer& offer : out) {
       offer.currency = settings_.currency;
@@ -82,7 +84,13 @@ class Region final : public cloud::RegionDriver, public UsualDisk {
     co_return out;
   }
 
+  const std::vector<VolumeKind>& volume_kinds() const override { return Volumes::kinds(); }
+  Async<std::vector<Offer>> volume_offers(VolumeWish wish, CancelToken token) override {
+    return volumes_.offers(std::move(wish), std::move(token));
+  }
+
   Async<Machine> create(CreateRequest request, std::string type, CancelToken token) override {
+    if (is_volume(request)) co_return co_await volumes_.create(std::move(request), std::move(token));
     RILLE_CO_TRY(Value order, order_of(request, type));
     Machine made;
     RILLE_CO_TRY(made.id, co_await cvm_.run(std::move(order), request.send_by_wall_us, token));
@@ -92,19 +100,20 @@ class Region final : public cloud::RegionDriver, public UsualDisk {
   Async<Machine> describe(std::string id, CancelToken token) override {
     Machine gone;
     if (is_disk(id)) {
-      RILLE_CO_TRY(const auto disks, co_await cbs_.loose_disks(token));
-      for (const auto& [disk, tag] : disks)
-        if (disk == id) co_return left_over(disk, tag);
-      co_return gone;
+      RILLE_CO_TRY(const std::optional<Disk> disk, co_await cbs_.disk(std::move(id), token));
+      if (!disk || !Volumes::is_shown(*disk)) co_return gone;
+      co_return Volumes::machine_of(*disk);
     }
     Value asked;
     asked.set("InstanceIds", Value::Array{Value(id)});
     RILLE_CO_TRY(const std::vector<Instance> found, co_await cvm_.describe(std::move(asked), token));
     if (found.empty()) co_return gone;
-    co_return machine_of(found.front());
+    RILLE_CO_TRY(Machine machine, machine_of(found.front()));
+    if (machine.state == MachineState::live) RILLE_CO_CHECK(co_await volumes_.attach(found.front(), machine, token));
+    co_return machine;
   }
 
-  // Lists machines, and also disks that outlived their machine, which cost money.
+  // Lists machines, volumes, and also disks that outlived their machine, which cost money.
   Async<std::vector<Machine>> list(std::string, CancelToken token) override {
     Value asked;
     asked.set("Filters", Value::Array{Value().set("Name", "tag-key").set("Values", Value::Array{Value(tag_key)})});
@@ -114,8 +123,9 @@ class Region final : public cloud::RegionDriver, public UsualDisk {
       RILLE_CO_TRY(Machine m, machine_of(instance));
       out.push_back(std::move(m));
     }
-    RILLE_CO_TRY(const auto disks, co_await cbs_.loose_disks(token));
-    for (const auto& [disk, tag] : disks) out.push_back(left_over(disk, tag));
+    RILLE_CO_TRY(const std::vector<Disk> disks, co_await cbs_.disks(token));
+    for (const Disk& disk : disks)
+      if (Volumes::is_shown(disk)) out.push_back(Volumes::machine_of(disk));
     co_return out;
   }
 
@@ -134,7 +144,7 @@ class Region final : public cloud::RegionDriver, public UsualDisk {
   Async<Identity> check(CancelToken token) override {
     RILLE_CO_TRY(const Identity out, co_await cam_.identity(token));
     RILLE_CO_CHECK(co_await cvm_.quotas(token));
-    RILLE_CO_CHECK(co_await cbs_.loose_disks(token));  // a release needs the permission to list disks
+    RILLE_CO_CHECK(co_await cbs_.disks(token));  // a release needs the permission to list disks
     co_return out;
   }
 
@@ -185,9 +195,12 @@ class Region final : public cloud::RegionDriver, public UsualDisk {
         return make_error(ErrorKind::config, fmt::format("tencent: region {} has no {}", region(), name),
                           "name a zone, an image and a security group that allows port 22, in the provider's "
                           "settings");
-    RILLE_TRY(const std::string user_data, account_->access.user_data(request, false, user_data_bytes_max));
+    RILLE_CHECK(zone_with(mounts_in(request), settings_.zone));
+    RILLE_TRY(const std::string user_data,
+              account_->access.user_data(request, false, user_data_bytes_max, Volumes::boot_disks(request)));
     const std::int64_t disk_bytes = request.disk_bytes ? request.disk_bytes : settings_.disk_bytes;
     Value::Array tags{Value().set("Key", tag_key).set("Value", request.tag)};
+    Volumes::add_tags(request, tags);
     cloud::add_tags(tags, settings_.tags, "Key", "Value");
     Value out;
     out.set("InstanceType", type).set("ImageId", image).set("InstanceCount", 1);
@@ -206,7 +219,7 @@ class Region final : public cloud::RegionDriver, public UsualDisk {
       out.set("ActionTimer", Value()
                                  .set("TimerAction", "TerminateInstances")
                                  .set("ActionTime", format_utc(request.expires_wall_us + release_margin_us)));
-    out.set("InstanceChargeType", request.offer.spot ? "SPOTPAID" : "POSTPAID_BY_HOUR");
+    out.set("InstanceChargeType", request.offer.spot ? "SPOTPAID" : by_use);
     if (!request.offer.spot) return out;
     const Micros most = std::max(request.cap_micros_per_hour, request.offer.price_micros_per_hour);
     Value options;
@@ -235,6 +248,7 @@ class Region final : public cloud::RegionDriver, public UsualDisk {
   Cvm cvm_;
   Cbs cbs_;
   Cam cam_;
+  Volumes volumes_;
 };
 
 Result<Settings> read_settings(const Value& of_region) {

@@ -21,7 +21,7 @@ inline constexpr FarRefusal tencent_refusals[] = {{"UnsupportedOperation.SpotUns
 inline constexpr const char* tencent_secrets[] = {"TENCENTCLOUD_SECRET_ID", "TENCENTCLOUD_SECRET_KEY",
                                                   "TENCENTCLOUD_TOKEN"};
 inline constexpr const char* tencent_options[] = {"image"};
-inline constexpr Manner tencent_manner{false, tencent_variables, tencent_refusals, tencent_options, tencent_notice,
-                                       0,     tencent_secrets};
+inline constexpr Manner tencent_manner{
+    false, tencent_variables, tencent_refusals, tencent_options, tencent_notice, 0, tencent_secrets, true};
 
 }  // namespace rille::provider
