@@ -3,6 +3,7 @@
 #include "runtime/workflow/provider/volumes.hpp"
 
 #include "runtime/workflow/provider/left_over.hpp"
+#include "runtime/workflow/provider/lifetime.hpp"
 #include "tests/contract/fake.hpp"
 
 using namespace rille;
@@ -202,6 +203,7 @@ TEST_CASE_METHOD(Disks, "volumes: a machine has its volume before it is live, an
   REQUIRE(waits);
   CHECK(waits->state == MachineState::pending);
   CHECK(waits->details.text("problem").find("is not attached") != std::string::npos);
+  CHECK(costs_already(*waits));
 
   REQUIRE(wait(provider->terminate(box.id, {})));
   until(box.id, MachineState::gone);

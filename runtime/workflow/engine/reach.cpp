@@ -164,7 +164,7 @@ Async<std::shared_ptr<agent::AgentClient>> Calls::reach(lease::Lease lease, Canc
       co_return is_gone(r.lease);
     if (r.machine.notice_wall_us) noticed(r.lease.id, r.lease.generation, r.machine.notice_wall_us);
     if (r.machine.state == MachineState::pending) {
-      if (!provider::is_unseen(r.machine)) r.not_yet_us = asked_us;
+      if (!provider::is_unseen(r.machine) && !provider::costs_already(r.machine)) r.not_yet_us = asked_us;
       RILLE_CO_CHECK(co_await await_start(r));
       failed = 0;
       continue;

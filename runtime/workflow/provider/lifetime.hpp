@@ -1,7 +1,8 @@
 // Optional times in Machine::details, reported by the provider: when the machine began to run, and when its end began.
 // Billing prefers these to the local clock. Both are times of the provider's clock; lease::Manager::describe converts
-// them to the local clock. Also the mark "unseen": the machine is known only from its create call, since the provider
-// does not list it yet. Any thread.
+// them to the local clock. Also two marks. "unseen": the machine is known only from its create call, since the
+// provider does not list it yet. "costs": the machine runs already, and is pending only since its volumes are not
+// attached yet. Any thread.
 #pragma once
 
 #include "runtime/workflow/provider/types.hpp"
@@ -16,5 +17,7 @@ inline std::int64_t ended_at_us(const Machine& m) { return m.details.integer("en
 
 inline void mark_unseen(Machine& m) { m.details.set("unseen", true); }
 inline bool is_unseen(const Machine& m) { return m.details.boolean("unseen"); }
+inline void mark_costs(Machine& m) { m.details.set("costs", true); }
+inline bool costs_already(const Machine& m) { return m.details.boolean("costs"); }
 
 }  // namespace rille::provider

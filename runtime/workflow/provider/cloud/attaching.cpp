@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <sstream>
 
+#include "runtime/workflow/provider/lifetime.hpp"
+
 namespace rille::provider::cloud {
 
 std::vector<std::pair<std::string, std::string>> mount_tags(const CreateRequest& request, std::size_t ids_per_tag) {
@@ -29,6 +31,7 @@ Async<> attach_missing(std::vector<std::string> wanted, std::vector<Attached> th
   for (const std::string& id : wanted) {
     const auto known = std::find_if(there.begin(), there.end(), [&id](const Attached& a) { return a.id == id; });
     if (known != there.end() && known->ready) continue;
+    if (machine.state == MachineState::live) mark_costs(machine);
     machine.state = MachineState::pending;
     if (known != there.end()) continue;
     const Result<> attached = co_await attach(id, token);

@@ -29,7 +29,8 @@ struct Attached {
 using Attach = std::function<Async<>(std::string id, CancelToken token)>;
 
 // Attaches the volumes of `wanted` that are not in `there`; until all are ready, `machine` is pending, and its details
-// say why (`problem`; `hopeless`: there is no such volume). Fails if a call is not permitted.
+// say that it costs already (lifetime.hpp) and what is wrong (`problem`; `hopeless`: there is no such volume). Fails if
+// a call is not permitted.
 Async<> attach_missing(std::vector<std::string> wanted, std::vector<Attached> there, Machine& machine, Attach attach,
                        CancelToken token);
 
