@@ -6,12 +6,11 @@
 
 #include <filesystem>
 
+#include "bindings/cli/event_text.hpp"
 #include "bindings/cli/reaper.hpp"
 #include "bindings/host/program.hpp"
 #include "bindings/lua/open.hpp"
 #include "runtime/compute/device/lane_busy.hpp"
-#include "runtime/core/base/time.hpp"
-#include "runtime/core/base/units.hpp"
 
 namespace rille::cli {
 
@@ -29,55 +28,9 @@ void RunLog::write(std::string_view text) {
 
 namespace {
 
-std::string event_price(const Value& e) {
-  if (e["price_per_hour"].is_null()) return "a price that is not known";
-  return format_money(static_cast<Micros>(e.number("price_per_hour") * 1e6 + 0.5), e.text("currency", "USD")) +
-         " per hour";
-}
-
 void show_event(App& app, const Value& e) {
   if (app.json) return;
-  std::string what = e.text("event");
-  Terminal& t = app.terminal;
-  if (const bool volume = !e["volume"].is_null(); volume && (what == "live" || what == "released"))
-    t.note(what == "live" ? fmt::format("made the volume {} at {}", e.text("name"), event_price(e))
-                          : fmt::format("deleted the volume {}", e.text("name")));
-  else if (what == "live")
-    t.note(fmt::format("rented {} from {} at {}", e.text("name"), e.text("provider"), event_price(e)));
-  else if (what == "refused")
-    t.note(fmt::format("{}: {} does not give {}: {}", e.text("name"), e.text("provider"), e.text("offer"),
-                       e.text("message")));
-  else if (what == "starting")
-    t.note(fmt::format("{}: waiting for the machine to {}, {}", e.text("name"),
-                       e.text("state") == "pending" ? "start" : "answer",
-                       format_duration_ms(e.integer("waited_ms") / 1000 * 1000)));
-  else if (what == "preempting")
-    t.note(fmt::format("the machine of {} will be taken away at {}", e.text("name"),
-                       format_utc(static_cast<std::int64_t>(e.number("deadline") * 1e6))));
-  else if (what == "replacing") t.note(fmt::format("{} goes to another machine", e.text("name")));
-  else if (what == "resizing") t.note(fmt::format("{} stops, to become {}", e.text("name"), e.text("becomes")));
-  else if (what == "resized")
-    t.note(fmt::format("{} is {} now, at {}", e.text("name"), e.text("type"), event_price(e)));
-  else if (what == "expired") t.note(fmt::format("{}: it is released", e.text("message")));
-  else if (what == "released") t.note(fmt::format("released {}", e.text("name")));
-  else if (what == "stray")
-    t.note(fmt::format("ended {} of {}, which had come to light late: it bears the tag of {}", e.text("machine"),
-                       e.text("provider"), e.text("name")));
-  else if (what == "staged")
-    t.note(fmt::format("staged {}: {} in {} files", e.text("to"), format_size_bytes(e.integer("bytes")),
-                       e.integer("files")));
-  else if (what == "checkpoint") t.note(fmt::format("checkpoint at step {}", e.integer("step")));
-  else if (what == "retry")
-    t.note(fmt::format("step {} failed, attempt {} in {}: {}", e.text("step"), e.integer("attempt"),
-                       format_duration_ms(e.integer("delay_ms")), e.text("error")));
-  else if (what == "call_restarted")
-    t.note(fmt::format("call {} {}: {}", e.text("call"),
-                       e.boolean("from_checkpoint") ? "goes on from its last checkpoint" : "starts again",
-                       e.text("why")));
-  else if (what == "reconnect") t.note(fmt::format("call {}: connecting again ({})", e.text("call"), e.text("why")));
-  else if (what == "fiber_failed") t.note(fmt::format("a background fiber failed: {}", e.text("message")));
-  else if (what == "warning")
-    t.note(fmt::format("warning: {}: {}", e.text("what"), e.text("message", e["error"].text("message"))));
+  if (const std::string text = event_text(e); !text.empty()) app.terminal.note(text);
 }
 
 host::HostOptions host_options(Session& s, const std::string& directory, host::Rules rules) {

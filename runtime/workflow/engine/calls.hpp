@@ -210,6 +210,9 @@ class Calls {
   Async<Value> run_call(std::string lease_id, std::string key, CallSpec spec, Postponed postponed, CancelToken token,
                         std::int64_t& ran_on);
   struct RunningCall;
+  void identify(RunningCall& work, const std::string& key) const;
+  Result<> open_metrics(RunningCall& work);
+  Result<> keep_metrics(RunningCall& work, std::string_view lines, std::int64_t at);
   agent::AttachHandlers handlers(RunningCall& work, CancelToken token);
   void restarted(const RunningCall& work, const std::string& why, int attempt, std::int64_t delay_ms);
   Async<> restore_and_start(RunningCall& work, CancelToken token);
