@@ -222,6 +222,22 @@ local function meter(first, steps)
   end, function(step) return (steps - step) * (native.clock() - began) / math.max(1, step - first) end
 end
 
+-- Returns a function that keeps loss, learning rate and speed as metrics: of each step at first, then of fewer, so that
+-- a training of weeks stays within the file's limit.
+local function recorder(first)
+  local told, count, before = -math.huge, 0, { step = first, at = native.clock() }
+  return function(step, last, values)
+    local now = native.clock()
+    local pause = count < 2000 and 0 or count < 10000 and 0.2 or 5
+    if now - told < pause and not last then return end
+    rille.metric("loss", values.loss, { step = step })
+    if values.lr then rille.metric("lr", values.lr, { step = step }) end
+    local rate = values.items * (step - before.step) / math.max(1e-9, now - before.at)
+    rille.metric(values.unit .. "/s", rate, { step = step })
+    told, count, before = now, count + 1, { step = step, at = now }
+  end
+end
+
 -- The most losses to keep: they are part of every checkpoint and of the result, so older ones are thinned out.
 local losses_max = 2000
 
@@ -296,6 +312,7 @@ local function run(options, ranks)
   local first, losses, loss = start.step, start.losses, nil
   loss = losses[#losses] and losses[#losses].loss
   local progress, seconds_to_go = meter(first, steps)
+  local record = recorder(first)
   local call = options.update
   local parts = type(call) == "table" and rawget(call, "accumulate") or 1
   if options.check_numbers then
@@ -305,7 +322,8 @@ local function run(options, ranks)
   local unit = type(data) == "table" and rawget(data, "context") and "tokens" or "samples"
   local speed = measuring(options, unit)
   for step = first + 1, steps do
-    if options.schedule then options.optimizer:set_lr(options.schedule(step)) end
+    local lr = options.schedule and options.schedule(step)
+    if lr then options.optimizer:set_lr(lr) end
     speed:begin()
     local total, batch = sum_of_losses(call, ranks, data, parts)
     local announced, where, writing
@@ -316,6 +334,7 @@ local function run(options, ranks)
     if step == steps then speed:sum_up() end
     if first_rank then
       progress(step, loss, items * ranks.world, unit, not options.check_numbers and speed.report or nil)
+      record(step, step == steps, { loss = loss, lr = lr, items = items * ranks.world, unit = unit })
     end
     if log_every > 0 and (step % log_every == 0 or step == 1 or step == steps) then
       note(losses, step, loss)

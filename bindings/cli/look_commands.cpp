@@ -32,12 +32,6 @@ Exit print_json(App& app, const Items& items) {
 
 Value lease_value(const App& app, const lease::Lease& l) { return l.to_value(app.loop->clock().wall_us()); }
 
-std::string shown_state(const App& app, const engine::RunRow& r) {
-  // A run whose state is "running" but whose process is gone was killed; `rille resume` continues such a run.
-  if (r.state == "running" && !app.engine->alive(r.id)) return "interrupted";
-  return r.state;
-}
-
 struct PsCommand final : Command {
   int limit = 20;
   bool with_children = false;
@@ -241,5 +235,11 @@ const Registered<ShowCommand> show_row({Group::look, "show", "one run: its steps
 const Registered<LogsCommand> logs_row({Group::look, "logs", "what a run printed"});
 
 }  // namespace
+
+std::string shown_state(const App& app, const engine::RunRow& r) {
+  // A run whose state is "running" but whose process is gone was killed; `rille resume` continues such a run.
+  if (r.state == "running" && !app.engine->alive(r.id)) return "interrupted";
+  return r.state;
+}
 
 }  // namespace rille::cli

@@ -14,6 +14,10 @@ namespace rille::cli {
 // live process if `alive` is true, else one without. Defined in stop_commands.cpp.
 Result<engine::RunRow> open_run(const App& app, const std::string& id, bool alive);
 
+// The run's state as people see it: "interrupted" for a running one whose process is gone. Defined in
+// look_commands.cpp.
+std::string shown_state(const App& app, const engine::RunRow& run);
+
 // Sends the signal to the run's process. Error state: that process is not the command `rille` (a signal to a program
 // that embeds Rille, or to what an altered row names, could end more than the run), another run waits for this one, or
 // the run has ended. Defined in stop_commands.cpp.

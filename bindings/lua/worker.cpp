@@ -17,6 +17,7 @@ engine::RunHooks hooks_of(agent::WorkerChannel& channel) {
     std::fflush(stdout);
   };
   hooks.progress = [&channel](const Value& value) { channel.progress(value); };
+  hooks.metric = [&channel](std::string_view line) { channel.metric(line); };
   hooks.event = [&channel](const Value& event) {
     if (event.text("event") == "checkpoint") channel.checkpoint(event);
   };

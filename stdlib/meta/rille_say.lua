@@ -38,6 +38,25 @@ function rille.progress(state) end
 ---@field metrics? table further numbers by name
 ---@field measured? table the training speed, as reported by `rille.train` and `rille.measure`
 
+--- Keeps a number under a name, in a file beside the run's record: `rille report` draws it, `rille metrics` exports it.
+--- In a call on a machine it is kept there too, while no runner is connected. Nothing waits for a disk.
+---
+--- Of several numbers with one name and step, the last counts: a training that goes on from a checkpoint repeats steps.
+--- A resumed run does not write them again while it follows its record. A script, and each call on each machine, may
+--- write 64 MB of them, some 700,000; later ones are dropped.
+---@param name string 1 to 128 bytes
+---@param value number any number, also NaN
+---@param options? rille.MetricOptions where it stands on its curve
+---@mark ephemeral
+---@error invalid the value is not a number, or the name is empty, too long or has control characters
+---@error quota the limit of disk of an embedding program
+---@example
+--- rille.metric("accuracy", 0.91, { step = 120 })
+function rille.metric(name, value, options) end
+
+---@class rille.MetricOptions
+---@field step? number where it stands on the curve; without it, the time
+
 --- Raises a structured error, with the same fields as Rille's own errors.
 ---@param fields rille.Error at least the message
 ---@mark deterministic

@@ -2,7 +2,7 @@
 """Without a rate, costs in another currency are counted in that currency. usage: currency_test.py RILLE"""
 import json, os, shutil, subprocess, sys, tempfile, time
 
-from remote_cloud import RemoteCloud, serve
+from remote_cloud import RentingCloud, offer, serve
 from tap import check, finish
 
 rille = os.path.abspath(sys.argv[1])
@@ -10,30 +10,8 @@ root = tempfile.mkdtemp(prefix="rille-currency-")
 env = dict(os.environ, RILLE_HOME=root + "/home", XDG_CONFIG_HOME=root + "/config", NO_COLOR="1")
 
 
-def offer(name, price, **more):
-    return dict({"provider": "remote", "id": name, "vcpus": 4, "memory_bytes": 16_000_000_000, "region": "x",
-                 "price_micros_per_hour": price, "billing": {"unit_s": 3600}}, **more)
-
-
-class Cloud(RemoteCloud):
+class Cloud(RentingCloud):
     stock = [offer("yuan", 14_100_000, currency="CNY"), offer("dollar", 3_200_000)]
-    machines = {}
-
-    def answer(self):
-        what, asked = self.path.rpartition("/")[2], self.question
-        if what == "create":
-            one = {"id": f"m-{len(self.machines)}", "state": "live", "tag": asked["tag"],
-                   "created_wall_us": int(time.time() * 1e6)}
-            return 200, self.machines.setdefault(asked["token"], one)
-        if what == "list":
-            return 200, {"machines": [m for m in self.machines.values()
-                                      if m["state"] == "live" and m["tag"].startswith(asked["tag"])]}
-        one = next((m for m in self.machines.values() if m["id"] == asked.get("id")), None)
-        if what == "terminate" and one:
-            one["state"] = "gone"
-        if what in ("describe", "terminate"):
-            return (200, one) if one else (404, {})
-        return super().answer()
 
 
 server, remote = serve(Cloud)

@@ -48,7 +48,7 @@ return { answer = v }
         "cancel suspend "
         "run resume fork ps invalidate show logs leases release gc watch schedule cost budget audit offers signal "
         "quotas simulate plan doctor top repl agent rm cp checkpoint data completion volume check "
-        "init exec attach".split()), commands)
+        "init exec attach report metrics".split()), commands)
 
     test("run", "ends.lua", has="result", bare=True)
     done = json.loads(command("--json", "ps")[1])[0]["id"]
@@ -83,6 +83,8 @@ return { answer = v }
     test("data", code=2, has="error")
     test("data", "build", "table.csv", "--to", "columns", has="columns")
     test("show", run, has="entries")
+    test("report", run, has="story")
+    test("metrics", run)
     test("logs", run)
     test("leases", has="id")
     test("volume", "ls")

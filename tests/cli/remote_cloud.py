@@ -1,6 +1,6 @@
-"""A provider that is reached by HTTP and runs in the test itself: it gives offers, and nothing else; `question` is
-its body."""
-import contextlib, http.server, json, threading
+"""Providers that are reached by HTTP and run in the test itself. RemoteCloud gives offers, and nothing else;
+RentingCloud also gives machines, on which nothing runs. `question` is the body of a request."""
+import contextlib, http.server, json, threading, time
 
 
 class RemoteCloud(http.server.BaseHTTPRequestHandler):
@@ -22,6 +22,31 @@ class RemoteCloud(http.server.BaseHTTPRequestHandler):
 
     def log_message(self, *_):
         pass
+
+
+class RentingCloud(RemoteCloud):
+    machines = {}
+
+    def answer(self):
+        what, asked = self.path.rpartition("/")[2], self.question
+        if what == "create":
+            one = {"id": f"m-{len(self.machines)}", "state": "live", "tag": asked["tag"],
+                   "created_wall_us": int(time.time() * 1e6)}
+            return 200, self.machines.setdefault(asked["token"], one)
+        if what == "list":
+            return 200, {"machines": [m for m in self.machines.values()
+                                      if m["state"] == "live" and m["tag"].startswith(asked["tag"])]}
+        one = next((m for m in self.machines.values() if m["id"] == asked.get("id")), None)
+        if what == "terminate" and one:
+            one["state"] = "gone"
+        if what in ("describe", "terminate"):
+            return (200, one) if one else (404, {})
+        return super().answer()
+
+
+def offer(name, price, **more):
+    return dict({"provider": "remote", "id": name, "vcpus": 4, "memory_bytes": 16_000_000_000, "region": "x",
+                 "price_micros_per_hour": price, "billing": {"unit_s": 3600}}, **more)
 
 
 def serve(cloud):

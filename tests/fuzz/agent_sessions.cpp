@@ -10,6 +10,7 @@
 
 #include "runtime/workflow/agent/client.hpp"
 #include "runtime/workflow/agent/frame.hpp"
+#include "runtime/workflow/agent/metric.hpp"
 #include "tests/fuzz/liar.hpp"
 
 using namespace rille;
@@ -187,6 +188,10 @@ void Session::act() {
   handlers.log = [&](std::string_view bytes, std::int64_t) { heard += bytes.size(); };
   handlers.progress = handlers.checkpoint = [&](const Value& v) { heard += v.to_json().size(); };
   handlers.notice = [&](std::int64_t) { ++heard; };
+  handlers.metrics = [&](std::string_view lines, std::int64_t) {
+    fuzz_check(check_metric_lines(lines).ok(), "metrics that are passed on are metrics");
+    heard += lines.size();
+  };
   StartRequest start{"main/x#1", 1, 1, Value().set("kind", "exec")};
   switch (dice.below(17)) {
     case 0: return get("loot", target);

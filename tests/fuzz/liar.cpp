@@ -133,9 +133,14 @@ std::vector<Frame> Liar::answers_to(const Frame& request) {
   log.header.set("offset", 0);
   Frame notice = event(id, "notice", Value());
   notice.header.set("deadline_wall_us", 1.8e15);
-  return {std::move(log), event(id, "progress", Value().set("step", 1)),
+  Frame metrics = event(id, "metrics", Value(), "{\"at_us\":1,\"name\":\"loss\",\"step\":1,\"value\":2}\n");
+  metrics.header.set("offset", 0);
+  return {std::move(log),
+          std::move(metrics),
+          event(id, "progress", Value().set("step", 1)),
           event(id, "checkpoint", Value().set("step", 1).set("directory", "checkpoints/step-00000001")),
-          std::move(notice), response(id, std::move(done))};
+          std::move(notice),
+          response(id, std::move(done))};
 }
 
 void Liar::change_field(Value& value) {

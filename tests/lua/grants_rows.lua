@@ -132,7 +132,7 @@ Tensor:zero_ Tensor:zeros_like
 Volume:describe
 Tokenizer:decode Tokenizer:encode Tokenizer:id_of
 rille.all rille.args rille.autocast rille.compile rille.custom_grad rille.defer rille.device rille.devices
-rille.errdefer rille.error rille.gpus rille.leave rille.log rille.map rille.measure rille.no_grad rille.now
+rille.errdefer rille.error rille.gpus rille.leave rille.log rille.metric rille.map rille.measure rille.no_grad rille.now
 rille.patched rille.pool rille.preempting rille.print rille.progress rille.race rille.scope rille.signal rille.sleep
 rille.spawn rille.store
 rille.checkpoint.done rille.checkpoint.wait

@@ -9,6 +9,7 @@
 
 #include "runtime/core/base/places.hpp"
 #include "runtime/core/loop/process_tree.hpp"
+#include "runtime/workflow/agent/metric.hpp"
 #include "runtime/workflow/agent/paths.hpp"
 
 namespace rille::agent {
@@ -223,6 +224,8 @@ void Call::hear(const Frame& frame) {
   if (event == "progress") {
     progress_ = frame.header["value"];
     ++progress_version_;
+  } else if (event == "metrics") {
+    add_metrics(frame.body);
   } else if (event == "checkpoint") {
     const Value& next = frame.header["value"];
     if (next.integer("step", -1) > checkpoint_.integer("step", -1)) grown_attempt_ = record_.attempt;
@@ -238,6 +241,14 @@ void Call::hear(const Frame& frame) {
     line_->post(std::move(reply)).ok();
     deadline_ = std::make_unique<Timer>(site_.loop, leave_after_result_ms, [this] { kill_rest(pid_); });
   }
+  bump();
+}
+
+// Lines that are not metrics would make the runner distrust this agent: they are dropped, since the worker runs a
+// user's code. A full disk ends the metrics, but not the call.
+void Call::add_metrics(std::string_view lines) {
+  if (!check_metric_lines(lines)) return;
+  files_.append_metrics(lines).ok();
   bump();
 }
 

@@ -45,6 +45,8 @@ class Call : public std::enable_shared_from_this<Call> {
   void when_done(std::function<void()> fn) { when_done_ = std::move(fn); }
   // The call's state with its last progress and checkpoint; once it is done, also {value} or {error}.
   Result<Value> status() const;
+  // Appends lines of metrics to those of the call.
+  void add_metrics(std::string_view lines);
   const CallFiles& files() const { return files_; }
   CallFiles& files() { return files_; }
 

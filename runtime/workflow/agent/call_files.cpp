@@ -11,6 +11,7 @@
 #include "runtime/core/base/id.hpp"
 #include "runtime/core/base/units.hpp"
 #include "runtime/workflow/agent/frame.hpp"
+#include "runtime/workflow/agent/metric.hpp"
 
 namespace rille::agent {
 
@@ -77,42 +78,65 @@ Result<> CallFiles::remove() const {
   return store::remove_tree(directory_);
 }
 
-Result<> CallFiles::open_log() {
-  std::string file = path("log");
-  log_ = store::Fd(open(file.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0600));
-  if (!log_.valid()) return errno_error("open", file, errno);
+Result<> GrowingFile::open(std::string path) {
+  path_ = std::move(path);
+  file_ = store::Fd(::open(path_.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0600));
+  if (!file_.valid()) return errno_error("open", path_, errno);
   struct stat st {};
-  fstat(log_.get(), &st);
-  log_size_ = st.st_size;
+  fstat(file_.get(), &st);
+  size_ = st.st_size;
   return {};
 }
 
-Result<> CallFiles::append_log(std::string_view bytes, std::int64_t limit_bytes) {
-  if (log_full_ || !log_.valid()) return {};
-  std::string end;
-  if (log_size_ + static_cast<std::int64_t>(bytes.size()) > limit_bytes) {
-    log_full_ = true;
-    bytes = bytes.substr(0, static_cast<std::size_t>(std::max<std::int64_t>(0, limit_bytes - log_size_)));
-    end = fmt::format("\n[rille: the log has reached its limit of {} (log_bytes_max); the rest is dropped]\n",
-                      format_size_bytes(limit_bytes));
-  }
-  RILLE_CHECK(store::write_all(log_.get(), bytes, path("log")));
-  RILLE_CHECK(store::write_all(log_.get(), end, path("log")));
-  log_size_ += static_cast<std::int64_t>(bytes.size() + end.size());
+Result<> GrowingFile::append(std::string_view bytes) {
+  if (!file_.valid()) return {};
+  RILLE_CHECK(store::write_all(file_.get(), bytes, path_));
+  size_ += static_cast<std::int64_t>(bytes.size());
   return {};
 }
 
-Result<std::string> CallFiles::read_log(std::int64_t offset, std::size_t most) const {
-  std::string out(std::min<std::size_t>(most, static_cast<std::size_t>(std::max<std::int64_t>(0, log_size_ - offset))),
+Result<std::string> GrowingFile::read(std::int64_t offset, std::size_t most) const {
+  std::string out(std::min<std::size_t>(most, static_cast<std::size_t>(std::max<std::int64_t>(0, size_ - offset))),
                   '\0');
-  ssize_t n = pread(log_.get(), out.data(), out.size(), offset);
-  if (n < 0) return errno_error("read", path("log"), errno);
+  if (out.empty()) return out;
+  ssize_t n = pread(file_.get(), out.data(), out.size(), offset);
+  if (n < 0) return errno_error("read", path_, errno);
   out.resize(static_cast<std::size_t>(n));
   return out;
 }
 
+Result<> CallFiles::open_log() {
+  RILLE_CHECK(log_.open(path("log")));
+  return metrics_.open(path("metrics"));
+}
+
+Result<> CallFiles::append_log(std::string_view bytes, std::int64_t limit_bytes) {
+  if (log_full_) return {};
+  std::string end;
+  const std::int64_t size = log_.size_bytes();
+  if (size + static_cast<std::int64_t>(bytes.size()) > limit_bytes) {
+    log_full_ = true;
+    bytes = bytes.substr(0, static_cast<std::size_t>(std::max<std::int64_t>(0, limit_bytes - size)));
+    end = fmt::format("\n[rille: the log has reached its limit of {} (log_bytes_max); the rest is dropped]\n",
+                      format_size_bytes(limit_bytes));
+  }
+  RILLE_CHECK(log_.append(bytes));
+  return log_.append(end);
+}
+
+Result<> CallFiles::append_metrics(std::string_view lines) {
+  if (metrics_.size_bytes() + static_cast<std::int64_t>(lines.size()) > metrics_bytes_max) return {};
+  return metrics_.append(lines);
+}
+
+Result<std::string> CallFiles::read_metrics(std::int64_t offset, std::size_t most) const {
+  RILLE_TRY(std::string lines, metrics_.read(offset, most));
+  lines.resize(lines.rfind('\n') == std::string::npos ? 0 : lines.rfind('\n') + 1);
+  return lines;
+}
+
 std::string CallFiles::last_lines() const {
-  auto tail = read_log(std::max<std::int64_t>(0, log_size_ - 2048), 2048);
+  auto tail = read_log(std::max<std::int64_t>(0, log_size_bytes() - 2048), 2048);
   if (!tail) return {};
   while (!tail->empty() && tail->back() == '\n') tail->pop_back();
   std::size_t at = tail->size();

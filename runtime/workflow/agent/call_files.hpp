@@ -1,4 +1,4 @@
-// A call's files: D/calls/<id>/{spec.json, stdin, log, events.json, result.json}. spec.json is written before the
+// A call's files: D/calls/<id>/{spec.json, stdin, log, metrics, events.json, result.json}. spec.json is written before the
 // worker starts, result.json before the result is announced, each atomically. Blocking; one owner per call.
 #pragma once
 
@@ -19,6 +19,20 @@ struct CallRecord {
   Value spec;
 };
 
+// A file that only grows and is read by offset.
+class GrowingFile {
+ public:
+  Result<> open(std::string path);
+  Result<> append(std::string_view bytes);  // does nothing if the file is not open
+  Result<std::string> read(std::int64_t offset, std::size_t most) const;
+  std::int64_t size_bytes() const { return size_; }
+
+ private:
+  std::string path_;
+  store::Fd file_;
+  std::int64_t size_ = 0;
+};
+
 class CallFiles {
  public:
   explicit CallFiles(std::string directory) : directory_(std::move(directory)) {}
@@ -37,18 +51,22 @@ class CallFiles {
   Result<> remove_result() const;  // call before another attempt starts
   Result<> remove() const;
 
-  Result<> open_log();
-  std::int64_t log_size_bytes() const { return log_size_; }
+  Result<> open_log();  // and the metrics
+  std::int64_t log_size_bytes() const { return log_.size_bytes(); }
   // Appends to the log. At the limit, one line says that the log is full, and further output is dropped.
   Result<> append_log(std::string_view bytes, std::int64_t limit_bytes);
-  Result<std::string> read_log(std::int64_t offset, std::size_t most) const;
+  Result<std::string> read_log(std::int64_t offset, std::size_t most) const { return log_.read(offset, most); }
   std::string last_lines() const;  // the log's last lines, at most five, indented
+
+  // Metrics are whole lines (metric.hpp). At metrics_bytes_max further ones are dropped.
+  std::int64_t metrics_size_bytes() const { return metrics_.size_bytes(); }
+  Result<> append_metrics(std::string_view lines);
+  Result<std::string> read_metrics(std::int64_t offset, std::size_t most) const;  // whole lines; "": no whole one
 
  private:
   std::string path(const char* name) const { return directory_ + "/" + name; }
   std::string directory_;
-  store::Fd log_;
-  std::int64_t log_size_ = 0;
+  GrowingFile log_, metrics_;
   bool log_full_ = false;
 };
 

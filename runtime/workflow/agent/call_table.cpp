@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 
 namespace rille::agent {
@@ -84,6 +85,12 @@ Result<> CallTable::forget(const std::string& key, const std::string& reason) {
   call->when_done([this, key] { acknowledge(key).ok(); });
   call->cancel(make_error(ErrorKind::cancelled, reason.empty() ? "cancelled" : reason));
   return {};
+}
+
+void CallTable::add_metrics(std::string_view lines) {
+  const auto runs = [](const auto& call) { return call.second->state() == CallState::running; };
+  if (const auto it = std::find_if(calls_.begin(), calls_.end(), runs); it != calls_.end())
+    it->second->add_metrics(lines);
 }
 
 std::size_t CallTable::count(CallState state) const {

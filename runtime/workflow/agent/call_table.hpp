@@ -31,6 +31,9 @@ class CallTable {
   // Tells every running call, and every call that starts before the deadline, that the machine will be taken away.
   void notice(std::int64_t deadline_wall_us);
 
+  // Adds lines of metrics of the machine to those of a call that runs: the one of the lowest key.
+  void add_metrics(std::string_view lines);
+
   std::size_t running() const { return count(CallState::running); }
   std::size_t unfetched() const { return count(CallState::done); }
   Value list() const;  // all calls, as {{key, state}..}

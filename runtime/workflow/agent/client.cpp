@@ -65,9 +65,10 @@ Result<> AgentClient::State::hear(Frame frame) {
   }
   const AttachHandlers* handlers = it->second.handlers;
   if (!handlers || it->second.answer.is_set()) return {};
-  RILLE_TRY(const HeardEvent event, event_from(frame.header, frame.body.size()));
+  RILLE_TRY(const HeardEvent event, event_from(frame.header, frame.body));
   using Kind = HeardEvent::Kind;
   if (event.kind == Kind::log && handlers->log) handlers->log(frame.body, event.offset);
+  if (event.kind == Kind::metrics && handlers->metrics) handlers->metrics(frame.body, event.offset);
   if (event.kind == Kind::progress && handlers->progress) handlers->progress(event.value);
   if (event.kind == Kind::notice && handlers->notice) handlers->notice(event.deadline_wall_us);
   if (event.kind == Kind::checkpoint && handlers->checkpoint) handlers->checkpoint(event.value);
@@ -257,6 +258,7 @@ Async<CallStatus> AgentClient::attach(std::string call_key, std::int64_t log_off
   };
   Value header = call_header(call_key);
   header.set("offset", log_offset);
+  if (handlers.metrics) header.set("metrics_offset", handlers.metrics_offset);
   return run(state_, std::move(header), std::move(handlers), std::move(token));
 }
 

@@ -78,6 +78,10 @@ struct AttachHandlers {
   std::function<void(std::string_view bytes, std::int64_t offset)> log;  // offset: position of `bytes` in the log
   std::function<void(const Value&)> progress, checkpoint;
   std::function<void(std::int64_t deadline_wall_us)> notice;  // when the machine will be taken away
+  // Whole lines of the call's metrics (metric.hpp), from metrics_offset on. `offset`: their position among all of them;
+  // 0 although more was asked for: the machine has begun the call anew.
+  std::function<void(std::string_view lines, std::int64_t offset)> metrics;
+  std::int64_t metrics_offset = 0;
 };
 
 struct FileInfo {

@@ -23,6 +23,7 @@
 #include "runtime/workflow/agent/container.hpp"
 #include "runtime/workflow/agent/dead_man.hpp"
 #include "runtime/workflow/agent/gpu_hold.hpp"
+#include "runtime/workflow/agent/metric.hpp"
 #include "runtime/workflow/agent/notice.hpp"
 #include "runtime/workflow/agent/pull.hpp"
 #include "runtime/workflow/agent/session.hpp"
@@ -170,6 +171,7 @@ class Daemon {
       self.usage_->look(now.wall_us);
       now.used = std::exchange(self.used_, false) || self.calls_->running() > 0 ||
                  self.usage_->utilization().value_or(0) > self.machine_.idle_below;
+      self.tell_load(now.wall_us);
       const DeadMan::Verdict verdict = self.dead_man_->look(now);
       if (verdict != DeadMan::Verdict::live) self.end(verdict == DeadMan::Verdict::idle ? End::idle : End::expired);
       for (const auto& source : self.notices_) {
@@ -184,6 +186,14 @@ class Daemon {
       if (stat(self.lock_path_.c_str(), &there) < 0 || there.st_ino != held.st_ino) self.end(End::asked);
     }
     self.watching_->set(success());
+  }
+
+  // Adds the machine's load to the metrics of what runs here.
+  void tell_load(std::int64_t wall_us) {
+    const bool due = wall_us - load_told_us_ >= machine_metrics_every_us || wall_us < load_told_us_;
+    if (!due || calls_->running() == 0) return;
+    load_told_us_ = wall_us;
+    calls_->add_metrics(usage_->metric_lines(wall_us));
   }
 
   void end(End how) { ended_.set(how); }
@@ -272,6 +282,7 @@ class Daemon {
   InstanceFile machine_;
   std::optional<DeadMan> dead_man_;
   std::optional<Usage> usage_;
+  std::int64_t load_told_us_ = 0;
   bool used_ = false;  // the machine was used since the last check of the dead man's switch
   std::string lock_path_, process_;
   GpuHold gpus_;

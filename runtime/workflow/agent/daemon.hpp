@@ -11,7 +11,8 @@
 //   D/fence.json         the highest epoch and generation seen
 //   D/notice.json        when the machine will be taken away, if known (notice.hpp)
 //   D/containers/NAME    a call's running container and its engine (container.hpp)
-//   D/calls/ID/          spec.json, log, events.json (latest progress and checkpoint), result.json of a call; ID is
+//   D/calls/ID/          spec.json, log, metrics, events.json (latest progress and checkpoint), result.json of a call;
+//   ID is
 //                        derived from the call's key
 //   D/pulls/             what `pull` fetched into D/work, and when it changed (pull.hpp)
 //   D/work/              the workers' working directory, with the staged files

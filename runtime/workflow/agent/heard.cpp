@@ -10,6 +10,7 @@
 #include "runtime/core/store/unpack.hpp"
 #include "runtime/workflow/agent/call.hpp"
 #include "runtime/workflow/agent/frame.hpp"
+#include "runtime/workflow/agent/metric.hpp"
 #include "runtime/workflow/agent/peers.hpp"
 
 namespace rille::agent {
@@ -174,13 +175,17 @@ Result<Pushed> pushed_from(const Value& value) {
   return out;
 }
 
-Result<HeardEvent> event_from(const Value& header, std::size_t body_bytes) {
+Result<HeardEvent> event_from(const Value& header, std::string_view body) {
   HeardEvent out;
   const std::string event = header.text("event");
   if (event == "log") {
     out.kind = HeardEvent::Kind::log;
-    const auto most = file_bytes_max - static_cast<std::int64_t>(body_bytes);
+    const auto most = file_bytes_max - static_cast<std::int64_t>(body.size());
     RILLE_TRY(out.offset, number_in(header, "offset", 0, most));
+  } else if (event == "metrics") {
+    out.kind = HeardEvent::Kind::metrics;
+    RILLE_TRY(out.offset, number_in(header, "offset", 0, metrics_bytes_max));
+    if (Result<> sound = check_metric_lines(body); !sound) return lie(sound.error().message);
   } else if (event == "notice") {
     out.kind = HeardEvent::Kind::notice;
     RILLE_TRY(out.deadline_wall_us, number_in(header, "deadline_wall_us", 0, latest_wall_us));

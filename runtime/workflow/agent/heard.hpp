@@ -45,12 +45,12 @@ Result<ShareNews> share_news_from(const Value& value);
 
 // News about an attached call.
 struct HeardEvent {
-  enum class Kind : std::uint8_t { log, progress, checkpoint, notice, other } kind = Kind::other;
-  std::int64_t offset = 0;            // of log
+  enum class Kind : std::uint8_t { log, metrics, progress, checkpoint, notice, other } kind = Kind::other;
+  std::int64_t offset = 0;            // of log and metrics
   std::int64_t deadline_wall_us = 0;  // of notice
   Value value;                        // of progress and checkpoint
 };
 // `other`: an event of a newer agent, to be ignored.
-Result<HeardEvent> event_from(const Value& header, std::size_t body_bytes);
+Result<HeardEvent> event_from(const Value& header, std::string_view body);
 
 }  // namespace rille::agent

@@ -173,7 +173,8 @@ void Session::attach(std::int64_t id, const Value& header) {
   }
   auto token = follow(id);
   if (!token) return reply(token.error());
-  host_.loop.spawn(stream(shared_from_this(), id, std::move(call), offset, std::move(*token)));
+  const Offsets from(offset, header.integer("metrics_offset", -1));
+  host_.loop.spawn(stream(shared_from_this(), id, std::move(call), from, std::move(*token)));
 }
 
 Result<CancelToken> Session::follow(std::int64_t id) {
@@ -208,8 +209,26 @@ Task<void> Session::unpack(std::shared_ptr<Session> self, std::int64_t id, Value
   (co_await self->respond(id, std::move(reply))).ok();
 }
 
-Task<void> Session::stream(std::shared_ptr<Session> self, std::int64_t id, std::shared_ptr<Call> call,
-                           std::int64_t offset, CancelToken token) {
+// Sends the call's metrics from the offset on, which it moves. False: the connection has broken.
+Async<bool> Session::send_metrics(std::shared_ptr<Session> self, std::int64_t id, std::shared_ptr<Call> call,
+                                  std::int64_t& offset) {
+  if (offset > call->files().metrics_size_bytes()) offset = 0;  // of an earlier call with this key, since forgotten
+  while (offset >= 0 && offset < call->files().metrics_size_bytes()) {
+    Result<std::string> lines = call->files().read_metrics(offset, log_chunk_bytes);
+    if (!lines || lines->empty()) break;
+    Frame frame = event_frame(id, "metrics");
+    frame.header.set("offset", offset);
+    offset += static_cast<std::int64_t>(lines->size());
+    frame.body = std::move(*lines);
+    const Result<> sent = co_await self->connection_->send(std::move(frame));
+    if (!sent) co_return false;
+  }
+  co_return true;
+}
+
+Task<void> Session::stream(std::shared_ptr<Session> self, std::int64_t id, std::shared_ptr<Call> call, Offsets from,
+                           CancelToken token) {
+  std::int64_t offset = from.log;
   std::uint64_t progress_seen = 0, checkpoint_seen = 0;
   std::int64_t notice_seen_us = 0;
   while (!token.cancelled()) {
@@ -223,6 +242,10 @@ Task<void> Session::stream(std::shared_ptr<Session> self, std::int64_t id, std::
       offset += static_cast<std::int64_t>(bytes->size());
       frame.body = std::move(*bytes);
       sent = (co_await self->connection_->send(std::move(frame))).ok();
+    }
+    if (sent) {
+      const Result<bool> told = co_await send_metrics(self, id, call, from.metrics);
+      sent = told && *told;
     }
     if (call->progress_version() != progress_seen) {
       progress_seen = call->progress_version();

@@ -66,8 +66,14 @@ class Session : public std::enable_shared_from_this<Session> {
   static Task<void> respond_later(std::shared_ptr<Session> self, std::int64_t id, Result<Reply> reply);
   static Task<void> serve_push(std::shared_ptr<Session> self, std::int64_t id, Value header);
   static Task<void> serve_files(std::shared_ptr<Session> self);
-  static Task<void> stream(std::shared_ptr<Session> self, std::int64_t id, std::shared_ptr<Call> call,
-                           std::int64_t offset, CancelToken token);
+  struct Offsets {  // how much of a call the runner has; metrics -1: it wants none
+    Offsets(std::int64_t l, std::int64_t m) : log(l), metrics(m) {}  // not an aggregate: see loop/task.hpp
+    std::int64_t log, metrics;
+  };
+  static Task<void> stream(std::shared_ptr<Session> self, std::int64_t id, std::shared_ptr<Call> call, Offsets from,
+                           CancelToken token);
+  static Async<bool> send_metrics(std::shared_ptr<Session> self, std::int64_t id, std::shared_ptr<Call> call,
+                                  std::int64_t& offset);
 
   Host& host_;
   std::shared_ptr<Connection> connection_;

@@ -25,10 +25,12 @@ class Usage {
   // The usage as {utilization, cpu_percent, gpu_percent (mean of the GPUs that report it), memory_used_bytes,
   // memory_total_bytes}; unknown values are left out.
   Value to_value() const;
+  // Lines of metrics (metric.hpp) of the latest reading of each GPU and of the processors; "": nothing was read yet.
+  std::string metric_lines(std::int64_t wall_us) const;
 
  private:
   struct Gpus;  // shared with the reading thread, because a reading that hangs may outlive Usage
-  static Task<void> read_gpus(Loop& loop, std::shared_ptr<Gpus> gpus);
+  static Task<void> read_gpus(Loop& loop, std::shared_ptr<Gpus> gpus, std::int64_t wall_us);
   struct Reading {
     std::int64_t at_us;
     double busy;

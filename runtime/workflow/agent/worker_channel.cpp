@@ -12,6 +12,10 @@
 
 namespace rille::agent {
 
+namespace {
+constexpr std::size_t waiting_metrics_bytes_max = 8 << 20;
+}  // namespace
+
 struct WorkerChannel::State : std::enable_shared_from_this<WorkerChannel::State> {
   explicit State(Loop& l) : loop(l), stored(l) {}
   Loop& loop;
@@ -23,7 +27,8 @@ struct WorkerChannel::State : std::enable_shared_from_this<WorkerChannel::State>
   Preempting preempting;
   Future<Result<>> stored;
   std::optional<Value> waiting_progress;
-  bool sending_progress = false;
+  bool sending_progress = false, sending_metrics = false;
+  std::string waiting_metrics;
 
   static Task<void> read(std::shared_ptr<State> self) {
     while (true) {
@@ -51,6 +56,28 @@ struct WorkerChannel::State : std::enable_shared_from_this<WorkerChannel::State>
       if (!(co_await self->line->send(std::move(frame)))) break;
     }
     self->sending_progress = false;
+  }
+
+  static Task<void> send_metrics(std::shared_ptr<State> self) {
+    self->sending_metrics = true;
+    while (!self->waiting_metrics.empty()) {
+      Frame frame = self->take_metrics();
+      if (!(co_await self->line->send(std::move(frame)))) break;
+    }
+    self->sending_metrics = false;
+  }
+
+  // The oldest queued lines, as many as fit a frame.
+  Frame take_metrics() {
+    Frame frame;
+    frame.type = FrameType::event;
+    frame.header.set("event", "metrics");
+    const std::size_t end = waiting_metrics.size() <= event_bytes_max
+                                ? waiting_metrics.size()
+                                : waiting_metrics.rfind('\n', event_bytes_max) + 1;
+    frame.body = waiting_metrics.substr(0, end);
+    waiting_metrics.erase(0, end);
+    return frame;
   }
 
   static Frame event(const char* name, Value value) {
@@ -130,6 +157,12 @@ void WorkerChannel::progress(Value value) {
   if (!state_->sending_progress) state_->loop.spawn(State::send_progress(state_));
 }
 
+void WorkerChannel::metric(std::string_view line) {
+  if (state_->waiting_metrics.size() + line.size() > waiting_metrics_bytes_max) return;
+  state_->waiting_metrics += line;
+  if (!state_->sending_metrics) state_->loop.spawn(State::send_metrics(state_));
+}
+
 void WorkerChannel::checkpoint(Value value) {
   state_->line->post(State::event("checkpoint", std::move(value))).ok();  // finish reports a broken line
 }
@@ -144,6 +177,10 @@ Async<> WorkerChannel::finish(Result<Value> result) {
           fmt::format("the result is {}, over the limit of {} (result_bytes_max)",
                       format_size_bytes(static_cast<std::int64_t>(size)), format_size_bytes(result_bytes_max)),
           "write the result to a file and fetch the file with box:get"));
+    while (!self->waiting_metrics.empty()) {
+      Frame metrics = self->take_metrics();
+      RILLE_CO_CHECK(co_await self->line->send(std::move(metrics)));
+    }
     Frame frame;
     frame.type = FrameType::event;
     frame.header.set("event", "result").set("outcome", std::move(value));

@@ -33,6 +33,8 @@ class WorkerChannel {
   // These queue an event for the agent and do not wait. Only the newest queued progress is sent, but every checkpoint.
   void progress(Value value);
   void checkpoint(Value value);
+  // Queues a line of a metric (metric.hpp). Lines that come faster than the agent takes them are dropped beyond 8 MB.
+  void metric(std::string_view line);
   // A token that is cancelled when the runner cancels the call. The worker should then end soon.
   CancelToken cancelled() const;
 

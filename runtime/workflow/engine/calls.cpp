@@ -208,7 +208,10 @@ struct Calls::RunningCall {
   std::string lease_id;
   CallSpec spec;
   agent::StartRequest request = {};
-  std::int64_t offset = 0;  // bytes of the call's log printed so far
+  std::int64_t offset = 0;                 // bytes of the call's log printed so far
+  std::string key;                         // of the call's entry
+  std::optional<MetricFile> metrics = {};  // of the call on its present machine; opened by its first metric
+  bool metrics_failed = false;
   Measuring measuring;
   std::shared_ptr<Keeper> keeper = std::make_shared<Keeper>();
   std::shared_ptr<agent::AgentClient> agent = {};
@@ -226,6 +229,15 @@ struct Calls::RunningCall {
         measuring(home_of(run.config_.home), run.id(), workload_of(run.config_.script, spec.name)) {}
 };
 
+// Sets what follows from the key of the call's entry.
+void Calls::identify(RunningCall& work, const std::string& key) const {
+  work.key = key;
+  work.request = start_request(work.spec, call_key(work.lease_id, key), 0);
+  work.keeper->lease = work.lease_id;
+  work.keeper->key = work.request.call_key;
+  work.keeper->folder = folder_of(work.spec.name, work.keeper->key);
+}
+
 // The handlers refer to `work`, which must outlive them.
 agent::AttachHandlers Calls::handlers(RunningCall& work, CancelToken token) {
   agent::AttachHandlers callbacks;
@@ -238,6 +250,11 @@ agent::AttachHandlers Calls::handlers(RunningCall& work, CancelToken token) {
       run_.event("warning", Value().set("what", "how fast it trains is not kept").set("message", kept.error().message));
     if (run_.hooks().progress) run_.hooks().progress(p);
   };
+  if (run_.config_.keeps_metrics)
+    callbacks.metrics = [this, &work](std::string_view lines, std::int64_t at) {
+      if (Result<> kept = keep_metrics(work, lines, at); !kept && !std::exchange(work.metrics_failed, true))
+        run_.event("warning", Value().set("what", "metrics are not kept").set("message", kept.error().message));
+    };
   callbacks.notice = [this, &work](std::int64_t deadline_us) {
     noticed(work.lease_id, work.request.generation, deadline_us);
   };
@@ -247,6 +264,25 @@ agent::AttachHandlers Calls::handlers(RunningCall& work, CancelToken token) {
     run_.event("checkpoint", c);
   };
   return callbacks;
+}
+
+// Opens the file of the call's metrics on its machine.
+Result<> Calls::open_metrics(RunningCall& work) {
+  MetricSource source;
+  source.key = work.key;
+  source.generation = work.request.generation;
+  RILLE_TRY(std::optional<lease::Lease> l, leases_->find(work.lease_id));
+  if (l) source.lease = l->name;
+  const std::string name = MetricFile::call_name(work.request.call_key, work.request.generation);
+  RILLE_TRY(work.metrics, MetricFile::open(run_.home(), name, source));
+  return {};
+}
+
+Result<> Calls::keep_metrics(RunningCall& work, std::string_view lines, std::int64_t at) {
+  if (!work.metrics) RILLE_CHECK(open_metrics(work));
+  if (at != work.metrics->size_bytes() && at != 0) return {};  // the machine has begun the call anew if it is 0
+  if (run_.limits_.disk) RILLE_CHECK(run_.limits_.disk->take(static_cast<std::int64_t>(lines.size())));
+  return work.metrics->append(lines);
 }
 
 // Starts the call on a machine that this process has not seen yet: the first one, or a replacement.
@@ -263,6 +299,10 @@ Async<> Calls::begin_on(RunningCall& work, const lease::Lease& l, CancelToken to
   if (!work.keeper->stored) RILLE_CO_CHECK(open_store(work.spec, *work.keeper));
   work.request.generation = work.keeper->generation = l.generation;
   work.measuring.on(l);
+  work.metrics.reset();
+  const std::string metrics = MetricFile::call_name(work.request.call_key, l.generation);
+  if (run_.config_.keeps_metrics && MetricFile::exists(run_.home(), metrics))
+    open_metrics(work).ok();  // a failure is told when the first metric comes
   // A setup may install the driver that the GPU check needs.
   if (work.spec.setup) co_return success();
   co_return co_await look_for_gpus(l, work.agent, token);
@@ -365,11 +405,8 @@ Async<> Calls::wait_for_restart(RunningCall& work, const agent::CallStatus& ende
 Async<Value> Calls::run_call(std::string lease_id, std::string key, CallSpec spec, Postponed postponed,
                              CancelToken token, std::int64_t& ran_on) {
   RunningCall work(run_, lease_id, std::move(spec));
-  work.request = start_request(work.spec, call_key(lease_id, key), 0);
-  work.keeper->lease = lease_id;
-  work.keeper->key = work.request.call_key;
-  work.keeper->folder = folder_of(work.spec.name, work.keeper->key);
-  const agent::AttachHandlers callbacks = handlers(work, token);
+  identify(work, key);
+  agent::AttachHandlers callbacks = handlers(work, token);
   agent::StartRequest& request = work.request;
   std::shared_ptr<Keeper>& keeper = work.keeper;
   std::shared_ptr<agent::AgentClient>& agent = work.agent;
@@ -387,6 +424,7 @@ Async<Value> Calls::run_call(std::string lease_id, std::string key, CallSpec spe
     }
     work_on(work, *l);
     std::int64_t since_ns = run_.loop().clock().monotonic_ns();
+    callbacks.metrics_offset = work.metrics ? work.metrics->size_bytes() : 0;
     auto attached = in_order(work, co_await agent->attach(request.call_key, work.offset, callbacks, token));
     if (run_.loop().clock().monotonic_ns() - since_ns >= steady_ms * 1'000'000) breaks = 0;
     if (attached && has_left(*attached) && work.spec.keep_checkpoints) {

@@ -229,6 +229,9 @@ class Calls {
   Async<Value> run_call(std::string lease_id, std::string key, CallSpec spec, Postponed postponed, CancelToken token,
                         std::int64_t& ran_on);
   struct RunningCall;
+  void identify(RunningCall& work, const std::string& key) const;
+  Result<> open_metrics(RunningCall& work);
+  Result<> keep_metrics(RunningCall& work, std::string_view lines, std::int64_t at);
   agent::AttachHandlers handlers(RunningCall& work, CancelToken token);
   void work_on(RunningCall& work, const lease::Lease& l);
   bool may_pass_again(const std::string& lease_id, const Error& e) const;

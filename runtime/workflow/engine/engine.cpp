@@ -13,6 +13,7 @@
 #include <sstream>
 #include <tuple>
 
+#include "runtime/core/base/build_id.hpp"
 #include "runtime/core/base/did_you_mean.hpp"
 #include "runtime/core/base/id.hpp"
 #include "runtime/core/base/places.hpp"
@@ -315,6 +316,7 @@ Async<std::unique_ptr<Run>> Engine::take(RunRow row, bool fresh, RunHooks hooks,
   else RILLE_CO_CHECK(co_await journal_->commit(std::move(write)));
   row.epoch = 1;
   bool died = row.state == "running";
+  const std::int64_t last_us = row.updated_us;
   if (!fresh) {
     RILLE_CO_TRY(row, run(row.id));  // read the row again, now that no other process can change it
   }
@@ -333,6 +335,7 @@ Async<std::unique_ptr<Run>> Engine::take(RunRow row, bool fresh, RunHooks hooks,
   config.self_exe = options_.self_exe;
   config.install_identity = options_.install_identity;
   config.connector = connector_;
+  config.keeps_metrics = !locks_;
   config.lock = std::move(lock);
   config.engine = this;
   config.edited = std::move(edited);
@@ -340,8 +343,15 @@ Async<std::unique_ptr<Run>> Engine::take(RunRow row, bool fresh, RunHooks hooks,
   if (config.mode == Mode::durable) { RILLE_CO_TRY(config.number, run_number(journal_->reader(), row.id)); }
   Replay replay;
   if (!fresh) { RILLE_CO_TRY(replay, Replay::load(journal_->reader(), row.id, blobs_.get())); }
-  co_return std::unique_ptr<Run>(
-      new RunImpl(loop_, std::move(config), journal_.get(), in_memory ? nullptr : leases_.get(), std::move(replay)));
+  auto run = std::make_unique<RunImpl>(loop_, std::move(config), journal_.get(), in_memory ? nullptr : leases_.get(),
+                                       std::move(replay));
+  if (!fresh && row.epoch > 1) {  // a scheduled run that now begins has epoch 1
+    Value taken;
+    taken.set("host", *host).set("process", std::int64_t{getpid()}).set("build", build_id()).set("died", died);
+    if (died) taken.set("last_us", last_us);  // when the process that died last wrote that it lived
+    run->event("resumed", std::move(taken));
+  }
+  co_return std::unique_ptr<Run>(std::move(run));
 }
 
 Result<std::vector<RunRow>> Engine::runs(int limit, bool with_children) const {
@@ -420,13 +430,21 @@ Result<std::vector<Value>> Engine::entries(const std::string& run) const {
 
 Result<std::vector<Value>> Engine::events(const std::string& run) const {
   std::vector<Value> out;
-  RILLE_CHECK(journal_->reader().query(
-      "SELECT at_us,data,run,hash FROM events WHERE run=?1 OR ?1='' ORDER BY id", {run}, [&](const store::Row& row) {
-        Result<Value> v = Value::from_json(row.text(1));
-        if (!v) return;
-        v->set("at", format_utc(row.integer(0))).set("run", row.text(2)).set("hash", row.text(3));
-        out.push_back(std::move(*v));
-      }));
+  RILLE_CHECK(journal_->reader().query("SELECT at_us,data,run,hash FROM events WHERE run=?1 OR ?1='' ORDER BY id",
+                                       {run}, [&](const store::Row& row) {
+                                         Result<Value> v = Value::from_json(row.text(1));
+                                         if (!v) return;
+                                         v->set("at", format_utc(row.integer(0))).set("at_us", row.integer(0));
+                                         v->set("run", row.text(2)).set("hash", row.text(3));
+                                         out.push_back(std::move(*v));
+                                       }));
+  return out;
+}
+
+Result<std::map<std::string, std::string>> Engine::sources(const std::string& run) const {
+  std::map<std::string, std::string> out;
+  RILLE_CHECK(journal_->reader().query("SELECT module,content FROM sources JOIN blobs USING (sha256) WHERE run=?",
+                                       {run}, [&](const store::Row& row) { out.emplace(row.text(0), row.text(1)); }));
   return out;
 }
 

@@ -3,6 +3,7 @@
 // and a fencing epoch in the journal ensure one runner per run. Loop thread only.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -112,6 +113,8 @@ class Engine {
   Result<std::vector<Value>> entries(const std::string& run) const;
   // The audit trail of one run; "": of all runs.
   Result<std::vector<Value>> events(const std::string& run) const;
+  // The pinned texts of the run's script and modules, by name. Names that begin with ':' are not code.
+  Result<std::map<std::string, std::string>> sources(const std::string& run) const;
   bool alive(const std::string& run) const;  // whether a process runs the run now
   Async<> signal(std::string run, std::string name, Value payload);
   // Ends a run that no process runs, without its script: releases the run's leases, retrying for some seconds. Fails

@@ -52,6 +52,18 @@ void RunImpl::event(const std::string& name, Value data) {
   });
 }
 
+Result<> RunImpl::metric(const agent::Metric& m) {
+  const std::string line = agent::metric_line(m);
+  if (config_.hooks.metric) {
+    config_.hooks.metric(line);
+    return {};
+  }
+  if (!config_.keeps_metrics || replaying()) return {};
+  if (limits_.disk) RILLE_CHECK(limits_.disk->take(static_cast<std::int64_t>(line.size())));
+  if (!metrics_) { RILLE_TRY(metrics_, MetricFile::open(home(), MetricFile::script_name(), MetricSource())); }
+  return metrics_->append(line);
+}
+
 static Result<> pin(store::Db& db, const std::string& run, const std::string& module, const std::string& source) {
   std::string hash = sha256_hex(source);
   RILLE_CHECK(db.run("INSERT OR IGNORE INTO blobs(sha256,content) VALUES(?,?)", {hash, source}));

@@ -10,6 +10,7 @@
 #include "runtime/core/base/guest.hpp"
 #include "runtime/core/base/use.hpp"
 #include "runtime/core/loop/loop.hpp"
+#include "runtime/workflow/agent/metric.hpp"
 
 namespace rille::engine {
 
@@ -57,6 +58,7 @@ struct RunHooks {
   std::function<void(std::string_view text)> print;     // prints output of the script and its calls, unchanged
   std::function<void(const Value& progress)> progress;  // {what, done, total, unit, files, files_total, loss, rate, ..}
   std::function<void(const Value& event)> event;        // {event, ...}: rent, live, released, step, retry, warning
+  std::function<void(std::string_view line)> metric;    // takes each metric (agent/metric.hpp); null: a file of the run
   std::shared_ptr<ChildPrograms> children;              // null: this run cannot start child runs
 };
 
@@ -91,6 +93,9 @@ class RunControl {
   virtual std::int64_t look_at_clock() = 0;
   // Whether the run is replaying its record, so that the script's output was already shown by an earlier process.
   virtual bool replaying() const = 0;
+  // Keeps a metric in a file of the run's folder, unless the run is replaying, is simulated or has no folder. Fails
+  // with `io` or `quota` (a limit of disk).
+  virtual Result<> metric(const agent::Metric& metric) = 0;
   // The pinned source of a module or script: from `load` the first time, from the journal afterwards.
   virtual Result<std::string> pinned(const std::string& module, const std::function<Result<std::string>()>& load) = 0;
 };

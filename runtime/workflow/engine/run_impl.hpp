@@ -11,6 +11,7 @@
 #include "runtime/core/base/deadline.hpp"
 #include "runtime/core/store/journal.hpp"
 #include "runtime/core/store/journal_failure.hpp"
+#include "runtime/workflow/engine/metrics.hpp"
 #include "runtime/workflow/engine/replay.hpp"
 #include "runtime/workflow/engine/run.hpp"
 #include "runtime/workflow/engine/run_lock.hpp"
@@ -155,6 +156,7 @@ struct RunConfig {
   std::function<std::string()> install_identity;
   std::shared_ptr<Connector> connector;    // null: the run makes one for real machines
   RetryPolicy restarts = call_restarts();  // restarts of calls that died; attempts_max: in a row without a checkpoint
+  bool keeps_metrics = false;              // whether there is a folder for them
   RunLock lock;                            // held while the run exists
   class Engine* engine = nullptr;          // null: an ephemeral run
   std::string edited;                      // edited script to continue with; "": continue with the pinned script
@@ -186,6 +188,7 @@ class RunImpl final : public Run {
   std::string path(FiberId fiber) const override;
   void hold_fibers() override { scheduler_.hold(); }
   void release_fibers() override { scheduler_.release(); }
+  Result<> metric(const agent::Metric& metric) override;
   Result<std::string> pinned(const std::string& module, const std::function<Result<std::string>()>& load) override;
 
   ScopeId root_scope(FiberId fiber) const override;
@@ -389,6 +392,7 @@ class RunImpl final : public Run {
   std::optional<Error> cancel_reason_;
   CancelSource cleanup_;  // of what shielded scopes do
   RunLimits limits_;
+  std::optional<MetricFile> metrics_;  // of the script; opened by its first metric
   std::string alert_url_;
   double alert_share_ = 0;  // share of the budget at which to warn, 0 to 1; 0: no warning, or already warned
   std::shared_ptr<Connector> connector_;

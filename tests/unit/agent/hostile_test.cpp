@@ -137,8 +137,10 @@ TEST_CASE_METHOD(HostileFixture, "what a machine says while a call runs is in ra
   handlers.log = [](std::string_view, std::int64_t) {};
   handlers.progress = handlers.checkpoint = [](const Value&) {};
   handlers.notice = [](std::int64_t) {};
+  handlers.metrics = [](std::string_view, std::int64_t) {};
   for (const char* lie :
        {R"(event:{"event":"log","offset":-1})", R"(event:{"event":"log","offset":9e18})",
+        R"(event:{"event":"metrics","offset":-1})", R"(event:{"event":"metrics","offset":9e18})",
         R"(event:{"event":"notice","deadline_wall_us":-1})", R"(event:{"event":"notice","deadline_wall_us":9e18})",
         R"(event:{"event":"checkpoint","value":[1]})", R"(event:{"event":"checkpoint","value":{"step":-5}})", "long"}) {
     INFO(lie);

@@ -47,6 +47,7 @@ class FakeRun final : public engine::RunControl, public engine::Fibers {
   std::string path(FiberId) const override { return "main"; }
   void hold_fibers() override {}
   void release_fibers() override {}
+  Result<> metric(const agent::Metric&) override { return {}; }
   Result<std::string> pinned(const std::string&, const std::function<Result<std::string>()>& load) override {
     return load();
   }

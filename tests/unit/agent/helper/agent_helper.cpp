@@ -11,6 +11,7 @@
 
 #include "runtime/core/loop/subprocess.hpp"
 #include "runtime/workflow/agent/daemon.hpp"
+#include "runtime/workflow/agent/metric.hpp"
 #include "runtime/workflow/agent/worker_channel.hpp"
 
 using namespace rille;
@@ -62,6 +63,14 @@ Async<int> work(Loop& loop, WorkerChannel& channel) {
   } else if (what == "lines") {
     for (int i = 0; i < spec.integer("count"); ++i) printf("line %d\n", i);
     fflush(stdout);
+  } else if (what == "metrics") {  // one of each step; between the two halves it waits for a file
+    for (int step = 1; step <= spec.integer("count"); ++step) {
+      if (step == spec.integer("count") / 2 + 1)
+        RILLE_CO_CHECK(co_await wait_for_file(loop, spec.text("file"), channel.cancelled()));
+      Metric m;
+      m.name = "loss", m.value = 1.0 / step, m.step = step, m.at_us = loop.clock().wall_us();
+      channel.metric(metric_line(m));
+    }
   } else if (what == "die") {
     printf("one\ntwo\nlast words\n");
     fflush(stdout);
