@@ -1,5 +1,5 @@
-// A call's files: D/calls/<id>/{spec.json, stdin, log, metrics, events.json, result.json}. spec.json is written before the
-// worker starts, result.json before the result is announced, each atomically. Blocking; one owner per call.
+// A call's files: D/calls/<id>/{spec.json, stdin, log, metrics, events.json, result.json}. spec.json is written before
+// the worker starts, result.json before the result is announced, each atomically. Blocking; one owner per call.
 #pragma once
 
 #include <optional>
