@@ -47,7 +47,7 @@ return { answer = v }
     check("the list of commands is known", set(commands) == set(
         "cancel suspend "
         "run resume fork ps invalidate show logs leases release gc watch schedule cost budget audit offers signal "
-        "quotas simulate plan doctor top repl agent rm cp checkpoint data completion volume check "
+        "quotas estimate simulate plan doctor top repl agent rm cp checkpoint data completion volume check "
         "init".split()), commands)
 
     test("run", "ends.lua", has="result", bare=True)
@@ -92,6 +92,8 @@ return { answer = v }
     test("audit", has="events")
     test("offers", has="provider")
     test("offers", "--history")
+    test("offers", "--list", has="list_price_of")
+    test("estimate", "--gpu", "H100", "--hours", "8", has="plans")
     test("quotas")
     test("schedule", "add", "nightly", "0 3 * * *", "ends.lua", bare=True)
     test("schedule", has="name")
