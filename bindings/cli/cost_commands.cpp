@@ -1,6 +1,7 @@
 // `rille cost` and `rille budget`: what machines cost, read from the journal only.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 
 #include "bindings/cli/command.hpp"
@@ -251,6 +252,10 @@ const Registered<BudgetSetCommand> budget_set_row({Group::money, "budget set", "
 std::string cost_table(const std::vector<lease::Lease>& leases, std::int64_t now_us) {
   std::vector<std::vector<std::string>> rows{
       {"LEASE", "PROVIDER", "STATE", "TIME", "STARTING", "IDLE", "PER HOUR", "COST"}};
+  // leases of several runs may have the same name
+  const bool several =
+      std::any_of(leases.begin(), leases.end(), [&](const lease::Lease& l) { return l.run != leases[0].run; });
+  if (several) rows[0].insert(rows[0].begin(), "RUN");
   Sum total;
   for (const auto& l : leases) {
     Sum sum = sum_of(l, now_us);
@@ -259,8 +264,10 @@ std::string cost_table(const std::vector<lease::Lease>& leases, std::int64_t now
     std::string name = sum.machines > 1 ? fmt::format("{} ({} machines)", l.name, sum.machines) : l.name;
     rows.push_back({std::move(name), l.provider, l.state, sum.time(sum.lived_us), sum.time(sum.starting_us),
                     sum.time(sum.idle_us), shown(l.price()), sum.shown()});
+    if (several) rows.back().insert(rows.back().begin(), l.run);
   }
   rows.push_back({"total", "", "", "", "", "", "", total.shown()});
+  if (several) rows.back().insert(rows.back().begin() + 1, "");
   return format_table(rows);
 }
 

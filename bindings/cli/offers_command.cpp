@@ -1,5 +1,5 @@
 // `rille offers`: lists available offers, from the cache if the cached answers are fresh enough, else from the
-// providers. The engine, its journal and the providers' drivers are opened only to query providers.
+// providers (offers_asked.cpp).
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -13,11 +13,8 @@
 #include "runtime/core/base/time.hpp"
 #include "runtime/core/base/units.hpp"
 #include "runtime/workflow/lease/ask.hpp"
-#include "runtime/workflow/provider/catalogue/cache.hpp"
 #include "runtime/workflow/provider/catalogue/known.hpp"
 #include "runtime/workflow/provider/catalogue/rank.hpp"
-#include "runtime/workflow/provider/catalogue/workload.hpp"
-#include "runtime/workflow/provider/local/local.hpp"
 #include "runtime/workflow/provider/nearest.hpp"
 
 namespace rille::cli {
@@ -26,7 +23,6 @@ namespace {
 
 using provider::Offer;
 using provider::OfferQuery;
-using provider::OfferSource;
 using provider::Rank;
 using provider::Workload;
 
@@ -72,109 +68,6 @@ Result<OfferQuery> query_of(const App& app, const OffersArguments& a, Workload& 
   return OfferQuery::from_value(v);
 }
 
-// A provider or region that failed to answer, in this query or when it was last queried.
-struct Unheard {
-  std::string provider;
-  Error error;
-  std::int64_t told_us = 0;  // when the failed query was made; 0: just now
-};
-
-struct Listed {
-  std::vector<Offer> offers;
-  std::size_t matching = 0;
-  std::vector<Unheard> errors;
-  std::map<std::string, std::int64_t> told_us;   // by provider: when the cached offers were queried
-  std::map<std::string, std::int64_t> unpriced;  // by provider: number of machine types whose prices were not queried
-  Workload workload;                             // ranks the offers, if the user named a workload
-};
-
-struct Limits {
-  std::int64_t max_age_us = 0;  // how old cached offers may be; older ones are queried again
-  std::int64_t timeout_ms = 0;  // time limit for each provider; 0: the default
-};
-
-Error in_region(const provider::AskedRegion& region) {
-  Error out = *region.problem;
-  if (region.region.empty()) return out;
-  out.message = fmt::format("region {}: {}", region.region, out.message);
-  return out;
-}
-
-// Queries the providers in `names`, caches the answers, and adds the matching offers to `out`.
-Result<> ask(App& app, const OfferQuery& query, const std::vector<OfferSource>& sources, std::vector<std::string> names,
-             Limits limits, provider::OfferCache& cache, Listed& out) {
-  RILLE_CHECK(open_engine(app));
-  lease::Patience patience;
-  patience.timeout_ms = limits.timeout_ms;
-  patience.named = !query.providers.empty();
-  patience.others_have_some = out.matching > 0;  // whether the cache has offers that match
-  OfferQuery asked = provider::to_be_kept(query);
-  asked.providers = std::move(names);
-  RILLE_TRY(auto answers,
-            run_blocking(*app.loop, lease::ask_providers(*app.loop, app.engine->providers(), asked, patience, {})));
-  std::vector<provider::OfferCache::Answer> kept;
-  for (auto& answer : answers) {
-    std::vector<provider::AskedRegion> unasked = std::move(answer.left_out.unasked);
-    if (!answer.offers) {
-      unasked.push_back({"", answer.offers.error()});
-      answer.offers = std::vector<Offer>();
-    }
-    for (const Offer& o : *answer.offers)
-      if (o.matches(query)) out.offers.push_back(o), ++out.matching;
-    if (answer.left_out.unpriced) out.unpriced[answer.provider] = answer.left_out.unpriced;
-    for (const provider::AskedRegion& region : unasked) out.errors.push_back({answer.provider, in_region(region)});
-    const auto source = std::find_if(sources.begin(), sources.end(),
-                                     [&](const OfferSource& s) { return s.provider == answer.provider; });
-    if (source != sources.end())
-      kept.push_back({*source, std::move(*answer.offers), answer.left_out.unpriced, std::move(unasked)});
-  }
-  if (kept.empty()) return {};
-  if (Result<> stored = cache.store(kept, query, app.loop->clock().wall_us()); !stored)
-    app.terminal.note("these prices are not kept: " + stored.error().message);
-  return {};
-}
-
-Result<Listed> collect(App& app, const OfferQuery& query, const provider::OfferSettings& settings, Limits limits,
-                       std::size_t limit) {
-  Listed out;
-  provider::OfferCache cache(app.home);
-  const std::int64_t now_us = app.loop->clock().wall_us();
-  std::vector<std::size_t> parts;
-  std::vector<std::string> missing;
-  // a name without settings is kept: the provider registry later reports it
-  for (const std::string& name : query.providers) {
-    const auto is_it = [&name](const OfferSource& s) { return s.provider == name; };
-    if (name != "local" && std::none_of(settings.sources.begin(), settings.sources.end(), is_it))
-      missing.push_back(name);
-  }
-  for (const OfferSource& source : settings.sources) {
-    if (!query.accepts_provider(source.provider)) continue;
-    const auto part = cache.fresh(source, query, now_us, limits.max_age_us);
-    if (!part) {
-      missing.push_back(source.provider);
-      continue;
-    }
-    parts.push_back(*part);
-    out.told_us[source.provider] = cache.part(*part).time_us;
-    if (const std::int64_t n = cache.part(*part).unpriced) out.unpriced[source.provider] = n;
-    for (const provider::AskedRegion& region : cache.unasked(*part))
-      out.errors.push_back({source.provider, in_region(region), cache.part(*part).time_us});
-  }
-  provider::Catalogue::Found found = cache.find(parts, query, limit);
-  out.offers = std::move(found.offers);
-  out.matching = found.matching;
-  if (!missing.empty()) RILLE_CHECK(ask(app, query, settings.sources, std::move(missing), limits, cache, out));
-  if (query.accepts_provider("local")) {
-    const auto local = provider::make_local_provider(*app.loop, {app.home});
-    RILLE_TRY(std::vector<Offer> own, run_blocking(*app.loop, local->offers(query, {})));
-    out.matching += own.size();
-    out.offers.insert(out.offers.end(), own.begin(), own.end());
-  }
-  provider::sort_by_rank(out.offers, query);
-  if (limit > 0 && out.offers.size() > limit) out.offers.resize(limit);
-  return out;
-}
-
 // Formats the price in dollars, or in the offer's own currency if no exchange rate is known.
 std::string offer_price(const Offer& o, Micros price, const OfferQuery& q, const char* unknown) {
   if (price < 0) return unknown;
@@ -200,7 +93,7 @@ void add_merit(std::vector<std::string>& row, const Offer& o, const OfferQuery& 
   if (workload.named()) row.emplace_back(workload.source_of(o.gpu, o.gpu_memory_bytes));
 }
 
-std::string offers_table(const Terminal& terminal, const Listed& listed, const OfferQuery& query, bool reserved) {
+std::string offers_table(const Terminal& terminal, const FoundOffers& listed, const OfferQuery& query, bool reserved) {
   const bool linked =
       std::any_of(listed.offers.begin(), listed.offers.end(), [](const Offer& o) { return !links_of(o).empty(); });
   std::vector<std::vector<std::string>> rows{{"PROVIDER", "OFFER", "GPU", "COUNT", "CPUS", "MEMORY", "REGION", "SPOT"}};
@@ -253,7 +146,7 @@ std::string age_of(std::int64_t told_us, std::int64_t now_us) {
 }
 
 // Tells how old cached prices are: "prices of 3m ago: aws, gcp".
-std::string ages_of(const Listed& listed, std::int64_t now_us) {
+std::string ages_of(const FoundOffers& listed, std::int64_t now_us) {
   std::map<std::string, std::vector<std::string>> by_age;
   for (const auto& [name, told_us] : listed.told_us) by_age[age_of(told_us, now_us)].push_back(name);
   std::vector<std::string> parts;
@@ -262,40 +155,21 @@ std::string ages_of(const Listed& listed, std::int64_t now_us) {
   return parts.empty() ? "" : fmt::format("{}; rille offers --refresh asks again", fmt::join(parts, "; "));
 }
 
-std::string json_of(const Listed& listed, const OfferQuery& query, std::int64_t now_us) {
-  Value::Array all;
-  for (const Offer& o : listed.offers) {
-    Value v = ranked_view(o, query);
-    if (const auto told = listed.told_us.find(o.provider); told != listed.told_us.end())
-      v.set("age_seconds", (now_us - told->second) / 1'000'000);
-    all.push_back(std::move(v));
-  }
-  for (const auto& [name, error, told_us] : listed.errors) {
-    all.push_back(Value().set("provider", name).set("error", error.message));
-    all.back().set("kind", to_string(error.kind)).set("hint", error.hint);
-    if (told_us) all.back().set("age_seconds", (now_us - told_us) / 1'000'000);
-  }
-  for (const auto& [name, types] : listed.unpriced)
-    all.push_back(Value().set("provider", name).set("unpriced", types).set("note", provider::unpriced_note(types)));
-  Value out(std::move(all));
-  listed.workload.mark(out);
-  return out.to_json_pretty() + "\n";
-}
-
 // If no offer matches, tells the user which condition to change: repeats the query with looser conditions to see
 // which one would match.
-void say_what_to_change(App& app, const OfferQuery& query, const provider::OfferSettings& settings, Limits limits) {
+void say_what_to_change(App& app, const OfferQuery& query, const provider::OfferSettings& settings,
+                        OfferLimits limits) {
   using provider::Asker;
   if (const std::string hint = provider::gpu_hint(query, Asker::command); !hint.empty()) return app.terminal.note(hint);
   if (providers_file().empty() && query.providers.empty() && query.gpu != "cpu")
     return app.terminal.note(
-        fmt::format("only this machine is set up: {}/providers.json names others, "
-                    "see docs/manual/providers",
+        fmt::format("only this machine is set up: {}/providers.json names others, see docs/manual/providers; "
+                    "rille offers --list shows published prices without an account",
                     config_folder()));
   const std::optional<OfferQuery> loose = provider::loosened(query);
   std::vector<Offer> others;
   if (loose) {
-    Result<Listed> found = collect(app, *loose, settings, limits, 0);
+    Result<FoundOffers> found = collect_offers(app, *loose, settings, limits, 0);
     if (!found) return;
     others = std::move(found->offers);
   }
@@ -330,6 +204,7 @@ struct OffersCommand final : Command {
     o.option("--workload", a.workload, "rank by the speed per dollar that rille.train measured under this name");
     o.flag("--estimated", a.estimated, "for GPUs not measured, estimate by their TFLOPs, in proportion");
     o.flag("--measured", a.measured, "list the measurements instead of offers");
+    o.flag("--list", a.list, "the providers' published prices, with their dates: no account and no network needed");
     o.option("--max-age", a.max_age, "how old a price may be").shows_default();
     o.flag("--refresh", a.refresh, "ask the providers now");
     o.option("--timeout", a.timeout, "time that each provider has to answer, e.g. 20s");
@@ -346,28 +221,26 @@ Exit OffersCommand::run(App& app) {
   Workload workload;
   Result<OfferQuery> query = query_of(app, arguments, workload);
   if (!query) return fail(app, query.error());
+  const std::size_t limit = app.json && arguments.limit == OffersArguments().limit ? 0 : arguments.limit;
+  if (arguments.list) return print_listed(app, *query, limit);
   Result<std::int64_t> max_age_ms = arguments.refresh ? Result<std::int64_t>(-1) : parse_duration_ms(arguments.max_age);
   if (!max_age_ms) return fail(app, max_age_ms.error());
   Value times;
   if (!arguments.timeout.empty()) times.set("timeout", arguments.timeout);
   Result<std::int64_t> timeout_ms = lease::take_timeout(times);
   if (!timeout_ms) return fail(app, timeout_ms.error());
-  const Limits limits{*max_age_ms * 1000, *timeout_ms};
-  Result<provider::OfferSettings> settings = provider::read_offer_settings(providers_file());
-  if (!settings) {
-    Result<> opened = open_engine(app);  // opening the engine gives a better error about the settings file
-    return fail(app, opened ? settings.error() : opened.error());
-  }
+  const OfferLimits limits{*max_age_ms * 1000, *timeout_ms};
+  Result<provider::OfferSettings> settings = offer_settings(app);
+  if (!settings) return fail(app, settings.error());
   query->rates.insert(settings->rates.begin(), settings->rates.end());
-  const std::size_t limit = app.json && arguments.limit == OffersArguments().limit ? 0 : arguments.limit;
-  Result<Listed> listed = collect(app, *query, *settings, limits, limit);
+  Result<FoundOffers> listed = collect_offers(app, *query, *settings, limits, limit);
   if (!listed) return fail(app, listed.error());
   listed->workload = std::move(workload);
   const std::int64_t now_us = app.loop->clock().wall_us();
   const bool nothing = listed->offers.empty() && !listed->errors.empty();
   const Exit code = nothing ? exit_of(listed->errors.front().error) : Exit::ok;
   if (app.json) {
-    app.terminal.out(json_of(*listed, *query, now_us));
+    app.terminal.out(offers_value(*listed, *query, now_us).to_json_pretty() + "\n");
     return code;
   }
   if (!nothing) app.terminal.out(offers_table(app.terminal, *listed, *query, arguments.reserved));

@@ -9,6 +9,8 @@
 #include "bindings/cli/runs.hpp"
 #include "bindings/host/program.hpp"
 #include "bindings/lua/open.hpp"
+#include "runtime/core/base/units.hpp"
+#include "runtime/workflow/provider/sim/listed.hpp"
 
 namespace rille::cli {
 
@@ -64,7 +66,7 @@ class RehearsedChildren final : public engine::ChildPrograms {
 
 Result<> set_up(Stage& s, const Rehearsal& what, const provider::sim::Options& weather) {
   s.time.end_at(s.time.wall_us() + what.days_max * 86'400'000'000);
-  RILLE_TRY(s.world, engine::Simulation::create(s.time, weather, what.home));
+  RILLE_TRY(s.world, engine::Simulation::create(s.time, provider::sim::with_list_prices(weather), what.home));
   s.world->agents.learn(what.lessons);
   s.world->agents.end_unknown_calls(what.unknown_calls_end_at_once);
   RILLE_TRY(s.loop, Loop::create_virtual(s.time));
@@ -124,6 +126,9 @@ Outcome rehearse(const Rehearsal& what, const provider::sim::Options& weather, b
   out.announced = cloud.escaped();
   out.preemptions = cloud.preempted() + out.announced;
   out.machines = static_cast<int>(cloud.boxes().size());
+  for (const provider::sim::Box& box : cloud.boxes())
+    if (!box.is_volume) out.types.insert(box.place.type->id);
+  out.unknown_calls = s.world->agents.unknown_calls();
   out.lost_work_ms = s.world->agents.lost_work_ms();
   if (!with_rented) return out;
   auto leases = s.engine->leases().all(true);  // leases of the run and of its child runs
@@ -134,6 +139,13 @@ Outcome rehearse(const Rehearsal& what, const provider::sim::Options& weather, b
     out.rented.push_back(std::move(r));
   }
   return out;
+}
+
+std::string shown_sum(Micros micros) {
+  const Micros magnitude = micros < 0 ? -micros : micros;
+  const Micros step = magnitude >= 1'000'000 ? 10'000 : magnitude >= 1'000 ? 100 : 1;
+  const Micros rounded = (magnitude + step / 2) / step * step;
+  return format_dollars(micros < 0 ? -rounded : rounded);
 }
 
 Result<Rehearsal> prepare_rehearsal(const App& app, const std::string& file, const std::vector<std::string>& words,

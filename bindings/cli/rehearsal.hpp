@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -44,11 +45,17 @@ struct Outcome {
   Micros cost_micros = 0;
   std::int64_t took_us = 0, lost_work_ms = 0;
   int preemptions = 0, machines = 0, left_alive = 0;
-  int announced = 0;           // preemptions announced early enough that the call left the machine before its end
-  std::vector<Rented> rented;  // the machines that the run rented; filled only if requested
+  int announced = 0;            // preemptions announced early enough that the call left the machine before its end
+  std::set<std::string> types;  // of the machines that the run rented: provider::sim::Type::id
+  std::set<std::string> unknown_calls;  // whose result neither the script nor an earlier run tells: it was nil
+  std::vector<Rented> rented;           // the machines that the run rented; filled only if requested
 };
 
+// The prices are list prices, as far as the list has any for the simulated cloud's types.
 Outcome rehearse(const Rehearsal& what, const provider::sim::Options& weather, bool with_rented);
+
+// A sum of a rehearsal: from a dollar on in cents, below it with up to four decimals, or six if these were all zero.
+std::string shown_sum(Micros micros);
 
 // Durations of calls, learned from earlier runs of this script in `home`; empty if `home` has no journal.
 std::shared_ptr<const engine::Lessons> lessons_of(const std::string& home, const std::string& script);

@@ -12,6 +12,7 @@
 #include "bindings/cli/rehearsal.hpp"
 #include "runtime/core/base/time.hpp"
 #include "runtime/core/base/units.hpp"
+#include "runtime/workflow/provider/sim/listed.hpp"
 
 namespace rille::cli {
 
@@ -55,7 +56,7 @@ struct SimulateArguments {
 };
 
 using Show = std::string (*)(double);
-std::string show_dollars(double v) { return format_dollars(static_cast<Micros>(std::llround(v * 100) * 10'000)); }
+std::string show_dollars(double v) { return shown_sum(static_cast<Micros>(std::llround(v * 1e6))); }
 std::string show_seconds(double v) { return format_duration_ms(static_cast<std::int64_t>(v) * 1000); }
 std::string show_count(double v) { return fmt::format("{:.0f}", v); }
 
@@ -114,6 +115,18 @@ double dollars_of(const Outcome& o) { return static_cast<double>(o.cost_micros) 
 double seconds_of(const Outcome& o) { return static_cast<double>(o.took_us) / 1e6; }
 double preemptions_of(const Outcome& o) { return o.preemptions; }
 
+// The prices of the machine types that the runs rented: which list price, or that they are invented.
+std::map<std::string, std::string> prices_of(const Runs& runs) {
+  const std::map<std::string, provider::sim::ListedType>& listed = provider::sim::listed_types();
+  std::map<std::string, std::string> out;
+  for (const Outcome& o : runs.all)
+    for (const std::string& type : o.types) {
+      const auto found = listed.find(type);
+      out[type] = found == listed.end() ? "an invented price" : provider::sim::price_words(found->second);
+    }
+  return out;
+}
+
 Value to_value(const SimulateArguments& a, const Runs& runs) {
   Value::Array failed, outcomes;
   for (const Outcome& o : runs.all) {
@@ -132,7 +145,12 @@ Value to_value(const SimulateArguments& a, const Runs& runs) {
   if (a.deadline_ms)
     v.set("deadline",
           Value().set("seconds", static_cast<double>(a.deadline_ms) / 1000).set("odds", runs.odds(a.deadline_ms)));
-  v.set("failed", std::move(failed)).set("outcomes", std::move(outcomes)).set("took_seconds", runs.seconds);
+  Value prices = Value::Object{};
+  for (const auto& [type, words] : prices_of(runs)) prices.set(type, words);
+  v.set("prices", std::move(prices))
+      .set("failed", std::move(failed))
+      .set("outcomes", std::move(outcomes))
+      .set("took_seconds", runs.seconds);
   return v;
 }
 
@@ -165,6 +183,13 @@ std::string failures(const SimulateArguments& a, const Runs& runs) {
   return out;
 }
 
+std::string prices_note(const Runs& runs) {
+  std::string out;
+  for (const auto& [type, words] : prices_of(runs))
+    out += fmt::format("{}{}: {}", out.empty() ? "" : "; ", type, words);
+  return out.empty() ? "" : fmt::format("prices: {}\n", out);
+}
+
 std::string report(const App& app, const SimulateArguments& a, const Runs& runs) {
   Spread cost = runs.spread(dollars_of), time = runs.spread(seconds_of), lost = runs.spread(preemptions_of);
   std::string out = fmt::format("{} runs of {} on the simulated cloud, seeds {} to {}, in {:.1f} s\n\n",
@@ -184,6 +209,7 @@ std::string report(const App& app, const SimulateArguments& a, const Runs& runs)
     if (o.result) survived += o.preemptions, announced += o.announced, again_ms += o.lost_work_ms;
   out += fmt::format("\n{:.0f} preemptions survived, {} of them by leaving in time; {} of work were done twice\n",
                      survived, announced, format_duration_ms(again_ms));
+  out += prices_note(runs);
   if (a.deadline_ms)
     out += fmt::format("within {}: {:.1f} % of the runs\n", format_duration_ms(a.deadline_ms),
                        100 * runs.odds(a.deadline_ms));
@@ -217,8 +243,9 @@ Exit show_one(App& app, const SimulateArguments& a, Rehearsal what, const provid
     app.terminal.out(to_value(a, runs).to_json_pretty() + "\n");
   } else {
     app.terminal.out(fmt::format("\nseed {}: {} after {}, {} machines, {} preempted\n", o.seed,
-                                 format_dollars(o.cost_micros), format_duration_ms(o.took_us / 1000), o.machines,
+                                 shown_sum(o.cost_micros), format_duration_ms(o.took_us / 1000), o.machines,
                                  o.preemptions));
+    app.terminal.out(prices_note(runs));
     if (!o.result) app.terminal.error(o.result.error(), app.trace);
   }
   return o.result ? Exit::ok : exit_of(o.result.error());

@@ -110,6 +110,9 @@ function assume.read(given, mode)
   return values, setmetatable(list, List)
 end
 
+-- The list of an estimate that rests on no assumption.
+function assume.none() return setmetatable({}, List) end
+
 -- Adds to the list a value that the estimate itself has determined.
 function assume.note(list, name, value, why)
   list[#list + 1] = { name = name, value = tostring(value), given = false, why = why }

@@ -78,7 +78,8 @@ function money.add(plan, offer, work, model, facts, assumed)
     local told = offer["reserved_" .. term .. "_price_per_hour"]
     local price = told or (demand and demand * (1 - assumed["reserved_" .. term .. "_discount"]))
     plan.reserved[term] = price and { price_per_hour = price, commitment = price * plan.machines * 8760 * years,
-      pays_above = demand and demand > 0 and price / demand or nil, from = told and "offer" or "assumed" }
+      pays_above = demand and demand > 0 and price / demand or nil,
+      from = not told and "assumed" or offer.list_price_of and "list" or "offer" }
   end
   local function machines_for(price, hours, billing)
     return price and hours and plan.machines * billed(billing, price, hours) + plan.extras.total or nil

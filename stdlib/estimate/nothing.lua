@@ -1,12 +1,9 @@
--- Internal: what to estimate when no offer of a GPU was found: the GPU that the query names, by its manufacturer's
--- data; without a query, common GPUs; else nothing, and the reason.
+-- Internal: what to estimate when neither an offer nor a list price of a GPU was found: the GPU that the query names,
+-- by its manufacturer's data; else nothing, and the reason.
 local native = require "rille.native"
 local read = require "rille.estimate.read"
 
 local nothing = {}
-
-local usual = { { "T4", 1 }, { "L4", 1 }, { "A10", 1 }, { "RTX 4090", 1 }, { "L40S", 1 }, { "A100 80GB", 1 },
-  { "A100 80GB", 8 }, { "H100 80GB", 1 }, { "H100 80GB", 8 }, { "H200", 8 }, { "B200", 8 } }
 
 -- Fields of an offers query that never exclude an offer.
 local no_filter = { rank = true, rates = true, tokens_per_second = true, workload = true, estimated = true,
@@ -19,6 +16,8 @@ local function text_of(value)
   for i, item in ipairs(value) do parts[i] = text_of(item) end
   return "{ " .. table.concat(parts, ", ") .. " }"
 end
+
+nothing.text = text_of
 
 local function is_any(gpu)
   if type(gpu) == "table" then return #gpu == 0 or #gpu == 1 and is_any(gpu[1]) end
@@ -66,23 +65,33 @@ end
 -- Refuses a query for CPUs before any provider is asked, because an estimate supports GPUs only.
 function nothing.check(query)
   if type(query.gpu) == "string" and query.gpu:lower() == "cpu" then
-    read.invalid('offers.gpu = "cpu"; an estimate supports GPUs only', 'offers = { gpu = "A100" }, or none')
+    read.invalid('gpu = "cpu"; an estimate supports GPUs only', 'gpu = "A100", or none')
   end
+end
+
+-- Returns why no offer was found, and the same with where to look further. failed: how many providers failed.
+function nothing.why(query, failed)
+  local failures = failed > 0 and (", and %d of the providers failed"):format(failed) or ""
+  local filter, fields = filter_of(query)
+  local see = failed > 0 and ", see result.skipped" or ""
+  if fields == 0 then
+    local why = failed == 0 and "no provider offers a GPU" or "no offer of a GPU" .. failures
+    return why, why .. see
+  end
+  local why = ("no offer of a GPU passes %s%s"):format(filter, failures)
+  local near = fields > (#named(query) > 0 and 1 or 0)
+    and " (`rille offers` with the same says what comes nearest)" or ""
+  return why, why .. see .. near
 end
 
 -- Returns the machines to estimate, and in words why they have no price. query: nil if the user gave a list of
 -- offers.
 function nothing.instead(query, failed)
-  local failures = failed > 0 and (", and %d of the providers failed"):format(failed) or ""
-  if not query then return {}, "the offers given have no GPU" .. failures end
-  local filter, fields = filter_of(query)
-  if fields == 0 then
-    local rows = {}
-    for i, row in ipairs(usual) do rows[i] = { gpu = row[1], gpu_count = row[2] } end
-    local why = failed == 0 and "no provider offers a GPU" or "no offer of a GPU" .. failures .. ", see result.skipped"
-    return rows, why .. ": usual ones, without a price"
+  if not query then
+    return {}, "the offers given have no GPU" .. (failed > 0 and (", and %d of the providers failed"):format(failed)
+      or "")
   end
-  local why = ("no offer of a GPU passes %s%s"):format(filter, failures)
+  local why, further = nothing.why(query, failed)
   local wanted, rows = named(query), {}
   for _, gpu in ipairs(wanted) do
     local facts, near = native.gpu_facts(gpu.name)
@@ -92,12 +101,8 @@ function nothing.instead(query, failed)
     end
     for _, row in ipairs(rows_of(facts, gpu.count)) do rows[#rows + 1] = row end
   end
-  if failed > 0 then why = why .. ", see result.skipped" end
-  if fields > (#wanted > 0 and 1 or 0) then
-    why = why .. " (`rille offers` with the same says what comes nearest)"
-  end
-  if #wanted == 0 then return {}, why end
-  return rows, why .. (#wanted > 1 and ": these GPUs by their makers'" or ": this GPU by its maker's") ..
+  if #wanted == 0 then return {}, further end
+  return rows, further .. (#wanted > 1 and ": these GPUs by their makers'" or ": this GPU by its maker's") ..
     " data, without a price"
 end
 

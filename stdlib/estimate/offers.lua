@@ -1,7 +1,8 @@
 -- Internal: the offers for an estimate, from the providers or from a given list; one row per kind of machine, with
--- the cheapest price on demand and on spot.
+-- the cheapest price on demand and on spot, and list prices where no live price is known.
 local native = require "rille.native"
 local rille = require "rille"
+local listed = require "rille.estimate.listed"
 local nothing = require "rille.estimate.nothing"
 local read = require "rille.estimate.read"
 
@@ -68,29 +69,32 @@ local function merge(list)
     local group = by_key[key]
     if not group then
       group = { gpu = offer.gpu, gpu_count = offer.gpu_count or 1, gpu_memory_bytes = offer.gpu_memory_bytes,
-        provider = offer.provider, spot_network_gbps = offer.network_gbps }
+        provider = offer.provider, spot_network_gbps = offer.network_gbps, dates = {} }
       by_key[key], groups[#groups + 1] = group, group
     end
+    local dates = offer.dates or {}
     local rate = rate_of(offer)
     local price = offer.dollars_per_hour or in_dollars(offer.price_per_hour, rate)
     local spot_price = in_dollars(offer.spot_price_per_hour, rate) or (offer.spot and price or nil)
     if offer.spot then price = nil end
     if cheaper(price, group.price_per_hour) then
       group.price_per_hour, group.region, group.billing = price, offer.region, billing_of(offer, rate)
-      group.network_gbps = offer.network_gbps
+      group.network_gbps, group.dates.on_demand = offer.network_gbps, dates.on_demand
       group.disk_price_per_gb_hour = in_dollars(offer.disk_price_per_gb_hour, rate)
     end
     if cheaper(spot_price, group.spot_price_per_hour) then
-      group.spot_price_per_hour, group.spot_region = spot_price, offer.region
+      group.spot_price_per_hour, group.spot_region, group.dates.spot = spot_price, offer.region, dates.spot
       group.spot_billing, group.spot_network_gbps = billing_of(offer, rate), offer.network_gbps
       group.spot_disk_price_per_gb_hour = in_dollars(offer.disk_price_per_gb_hour, rate)
     end
-    for _, term in ipairs { "reserved_1y_price_per_hour", "reserved_3y_price_per_hour" } do
-      local reserved = in_dollars(offer[term], rate)
-      if cheaper(reserved, group[term]) then group[term] = reserved end
+    for _, term in ipairs { "reserved_1y", "reserved_3y" } do
+      local field = term .. "_price_per_hour"
+      local reserved = in_dollars(offer[field], rate)
+      if cheaper(reserved, group[field]) then group[field], group.dates[term] = reserved, dates[term] end
     end
   end
   for _, group in ipairs(groups) do
+    group.list_price_of = listed.days(group.dates)
     group.region = group.region or group.spot_region
     group.network_gbps = group.network_gbps or group.spot_network_gbps
     if not group.price_per_hour then group.disk_price_per_gb_hour = group.spot_disk_price_per_gb_hour end
@@ -148,32 +152,122 @@ local function has_price(groups)
   return false
 end
 
-local offers = { ask = ask }
+-- Whether `given` is a list of offers rather than a query. A result of rille.offers is a list even when empty.
+local function is_list(given) return #given > 0 or next(given) == nil and getmetatable(given) ~= nil end
 
--- Returns `given` if it is a list of offers, nil if it is a query. A result of rille.offers is a list even when
--- empty.
-local function list_of(given)
-  if given and (#given > 0 or next(given) == nil and getmetatable(given) ~= nil) then return given end
+local offers = { ask = ask, is_list = is_list }
+local answer  -- what answers a query in place of rille.offers; nil: nothing does
+
+-- `rille estimate` replaces rille.offers, as it has no run that could journal the answer. nil: rille.offers again.
+function offers.answer_by(of) answer = of end
+
+-- The query without one of its providers; nil: it names no other.
+local function without(query, name)
+  local list = type(query.providers) == "table" and query.providers or {}
+  local out, rest = {}, {}
+  for key, value in pairs(query) do out[key] = value end
+  for _, other in ipairs(list) do if other ~= name then rest[#rest + 1] = other end end
+  out.providers = rest
+  return query.provider == nil and #rest > 0 and #rest < #list and out or nil
 end
 
--- Returns five values: the kinds of machines, each with `facts`; the skipped kinds; why some are missing (failed
--- providers, unknown GPUs); notes for the assumptions { name, value, why }; and why no machine has a price, or nil.
-function offers.gather(given)
+-- Answers a query with live offers. A provider that is not set up counts as one that failed, so that its list prices
+-- can stand in.
+local function live(query)
+  local missing = {}
+  while query do
+    local done, found = pcall(answer or rille.offers, query)
+    if not done and (type(found) ~= "table" or found.code ~= "not_set_up") then error(found, 0) end
+    if done then
+      local out = {}
+      for i, offer in ipairs(found) do out[i] = offer end
+      for _, row in ipairs(missing) do out[#out + 1] = row end
+      return out
+    end
+    missing[#missing + 1] = { provider = found.resource, error = found.message, kind = found.kind, hint = found.hint }
+    query = without(query, found.resource)
+  end
+  return missing
+end
+
+local price_fields = { "price_per_hour", "spot_price_per_hour", "reserved_1y_price_per_hour",
+  "reserved_3y_price_per_hour", "dates", "list_price_of" }
+
+-- Gives a machine without a live price the list price of its provider for as many of these GPUs. Returns whether the
+-- list has one.
+local function fill(group, rows)
+  local facts = native.gpu_facts(group.gpu, group.gpu_memory_bytes)
+  for _, row in ipairs(rows) do
+    if facts and row.provider == group.provider and row.gpu_count == group.gpu_count
+      and native.gpu_facts(row.gpu).name == facts.name then
+      for _, field in ipairs(price_fields) do group[field] = row[field] end
+      return true
+    end
+  end
+  return false
+end
+
+local function only_here(groups)
+  for _, group in ipairs(groups) do if group.provider ~= "local" then return false end end
+  return true
+end
+
+-- Adds what the list of prices has where no live price is known: to the machines without one; the list's machines if
+-- there are none, or only this machine. Returns the machines, and why no live price is known, or nil.
+local function with_listed(query, groups, failed, unpriced)
+  local priced = has_price(groups)
+  local rows = merge(ask(query, listed.of))
+  if only_here(groups) then
+    if #groups == 0 and #rows > 0 then unpriced = select(2, nothing.why(query, failed)) .. ": list prices instead" end
+    for _, row in ipairs(rows) do groups[#groups + 1] = row end
+    return groups, unpriced
+  end
+  local filled = false
+  for _, group in ipairs(groups) do
+    if not group.price_per_hour and not group.spot_price_per_hour then filled = fill(group, rows) or filled end
+  end
+  if filled and not priced then unpriced = "no offer has a live price in dollars: list prices instead" end
+  return groups, unpriced
+end
+
+local function note_listed(groups, notes, unpriced)
+  local dates = {}
+  for _, group in ipairs(groups) do
+    for _, day in pairs(group.list_price_of and group.dates or {}) do dates[#dates + 1] = day end
+  end
+  local days = listed.days(dates)
+  if days then
+    notes[#notes + 1] = { "offers", "list price of " .. days, unpriced or "of machines without a live price: " ..
+      "`rille offers --list` shows these prices" }
+  end
+  return days
+end
+
+-- Returns the offers of a query, or the given list, as a list, and the query, or nil.
+local function found_for(given)
   if given ~= nil and type(given) ~= "table" then
     read.invalid(("offers = %s; a query or a list is needed"):format(tostring(given)), "offers = { gpu = \"A100\" }")
   end
-  local list = list_of(given)
-  local query = not list and (given or {}) or nil
-  if query then
-    nothing.check(query)
-    list = ask(query, rille.offers)
-  else
-    for i, offer in ipairs(list) do check(offer, i) end
+  if given and is_list(given) then
+    for i, offer in ipairs(given) do check(offer, i) end
+    return given, nil
   end
+  local query = given or {}
+  nothing.check(query)
+  return ask(query, live), query
+end
+
+-- Returns a table: groups, the kinds of machines, each with `facts`; skipped, the skipped kinds, and why some are
+-- missing (failed providers, unknown GPUs); notes for the assumptions { name, value, why }; unpriced, why no machine
+-- has a live price, or nil; list_price_of, the dates of the list prices among them, or nil.
+function offers.gather(given)
+  local list, query = found_for(given)
   local with_gpu, skipped, notes = sort_out(list)
   local groups, found = merge(with_gpu), {}
   local unpriced = note_rates(with_gpu, notes)
   if has_price(groups) then unpriced = nil end
+  if query then groups, unpriced = with_listed(query, groups, #skipped, unpriced) end
+  local days = note_listed(groups, notes, unpriced)
   if #groups == 0 then
     groups, unpriced = nothing.instead(query, #skipped)
     notes[#notes + 1] = { "offers", "none", unpriced }
@@ -184,7 +278,7 @@ function offers.gather(given)
     else skipped[#skipped + 1] = { gpu = group.gpu, gpu_count = group.gpu_count, provider = group.provider,
       why = "nothing is known of this GPU: see rille.gpus()" } end
   end
-  return found, skipped, notes, unpriced
+  return { groups = found, skipped = skipped, notes = notes, unpriced = unpriced, list_price_of = days }
 end
 
 return offers

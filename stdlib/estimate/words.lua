@@ -59,27 +59,38 @@ end
 local costs = { { "ON DEMAND", "on_demand" }, { "SPOT", "spot" }, { "1 YEAR", "reserved_1y" },
   { "3 YEARS", "reserved_3y" }, { "MIX", "mix" }, { "BOUGHT", "buy" } }
 
+local plan_columns = { training = { "LAYOUT", "TIME", "INTERRUPTED" },
+  inference = { "REPLICAS", "BATCH", "LATENCY", "INTERRUPTED" }, rental = { "PER HOUR" } }
+
+-- The columns of a plan that its kind of estimate alone has.
+local function own_columns(plan, result)
+  if result.kind == "rental" then
+    local price = plan.price_per_hour or plan.spot_price_per_hour
+    return { price and dollars(price * plan.machines) .. (plan.price_per_hour and "" or " spot") or "-" }
+  end
+  local late = plan.spot and plan.spot.cost
+  local often = plan.spot and (plan.cost.spot or late) and times(plan.spot.interruptions) .. " times" or "-"
+  if result.kind == "training" then return { layout_of(plan, result), duration(plan.hours), often } end
+  return { ("%d of %d"):format(plan.replicas, plan.gpus_per_replica), tostring(plan.batch),
+    duration(plan.latency_s / 3600), often }
+end
+
 local function table_of(result)
-  local plan_columns = result.kind == "training" and { "LAYOUT", "TIME", "INTERRUPTED" }
-    or { "REPLICAS", "BATCH", "LATENCY", "INTERRUPTED" }
   local rows = { { "GPU", "FROM", "MACHINES" } }
-  for _, name in ipairs(plan_columns) do table.insert(rows[1], name) end
-  for _, cost in ipairs(costs) do table.insert(rows[1], cost[1]) end
+  local shown = result.kind == "rental" and 4 or #costs
+  for _, name in ipairs(plan_columns[result.kind]) do table.insert(rows[1], name) end
+  for i = 1, shown do table.insert(rows[1], costs[i][1]) end
+  if result.list_price_of then table.insert(rows[1], "LIST PRICE OF") end
   for i = 1, math.min(#result.plans, result.rows) do
     local plan = result.plans[i]
     local place = plan.provider and plan.provider .. (plan.region and plan.region ~= "" and " " .. plan.region or "")
     local row = { plan.gpu, place or "-", ("%d x %d"):format(plan.machines, plan.gpus_each) }
-    if result.kind == "training" then
-      row[4], row[5] = layout_of(plan, result), duration(plan.hours)
-    else
-      row[4] = ("%d of %d"):format(plan.replicas, plan.gpus_per_replica)
-      row[5], row[6] = tostring(plan.batch), duration(plan.latency_s / 3600)
+    for _, text in ipairs(own_columns(plan, result)) do row[#row + 1] = text end
+    for n = 1, shown do
+      local name = costs[n][2]
+      row[#row + 1] = name == "spot" and plan.spot and plan.spot.cost and "too late" or dollars(plan.cost[name])
     end
-    local late = plan.spot and plan.spot.cost
-    row[#row + 1] = plan.spot and (plan.cost.spot or late) and times(plan.spot.interruptions) .. " times" or "-"
-    for _, cost in ipairs(costs) do
-      row[#row + 1] = cost[2] == "spot" and late and "too late" or dollars(plan.cost[cost[2]])
-    end
+    if result.list_price_of then row[#row + 1] = plan.list_price_of or "-" end
     rows[#rows + 1] = row
   end
   local text = aligned(rows, 2)
@@ -98,6 +109,10 @@ local function memory_of(m, what)
 end
 
 local function title_of(r)
+  if r.kind == "rental" then
+    return ("machines for %s; disks, addresses and transfer come on top, and a commitment is billed for its whole term")
+      :format(duration(r.hours))
+  end
   if r.kind == "training" then
     return ("%s: training on %s %s in %s, %s FLOP"):format(r.model.name, many(r.amount), r.unit, r.precision,
       power_of_ten(r.flops))
@@ -116,7 +131,9 @@ end
 -- The whole estimate as text.
 function words.print(r)
   local together = r.kind == "training" and (r.unit == "tokens" and "sequences" or "images") or "requests"
-  local lines = { title_of(r), memory_of(r.memory, together), "" }
+  local lines = { title_of(r) }
+  if r.memory then lines[2] = memory_of(r.memory, together) end
+  lines[#lines + 1] = ""
   lines[#lines + 1] = #r.plans > 0 and table_of(r) or untried(r) and "(no machine to estimate)"
     or "(no machine fits)"
   for i = 1, math.min(#r.skipped, 5) do
@@ -128,6 +145,7 @@ function words.print(r)
   if #r.skipped > 5 then lines[#lines + 1] = ("not: %d more, see result.skipped"):format(#r.skipped - 5) end
   lines[#lines + 1] = ""
   lines[#lines + 1] = r.recommendation
+  if r.kind == "rental" then return table.concat(lines, "\n") end
   lines[#lines + 1] = ("All of it rests on %d assumptions: print(result.assumptions)"):format(#r.assumptions)
   return table.concat(lines, "\n")
 end
@@ -143,7 +161,7 @@ local function price_words(r, plan)
   local per = r.kind == "inference" and " a month" or ""
   if plan.cost.on_demand then out[1] = dollars(plan.cost.on_demand) .. per .. " on demand" end
   if plan.cost.spot then
-    local often = (" with %s interruptions expected"):format(times(plan.spot.interruptions))
+    local often = plan.spot and (" with %s interruptions expected"):format(times(plan.spot.interruptions)) or ""
     if r.kind == "training" then often = often .. (" that cost %s"):format(duration(plan.spot.lost_hours)) end
     out[#out + 1] = dollars(plan.cost.spot) .. per .. " on spot" .. often
   end
@@ -151,7 +169,8 @@ local function price_words(r, plan)
     out[#out + 1] = ("too late on spot: %s with %s interruptions"):format(duration(plan.spot.hours),
       times(plan.spot.interruptions))
   end
-  return #out > 0 and table.concat(out, ", ") or "no price is offered"
+  if #out == 0 then return "no price is offered" end
+  return table.concat(out, ", ") .. (plan.list_price_of and (" (list price of %s)"):format(plan.list_price_of) or "")
 end
 
 local function network_words(plan)
@@ -193,13 +212,13 @@ local function other_words(r, best)
     if plan.cost.spot and plan.cost.spot < (on_spot.cost.spot or math.huge) then on_spot = plan end
   end
   local out = {}
-  if best.gpus > 1 and single then out[1] = { "One GPU does it, too", single } end
+  if r.kind ~= "rental" and best.gpus > 1 and single then out[1] = { "One GPU does it, too", single } end
   if on_spot ~= best and on_spot ~= single then out[#out + 1] = { "The cheapest on spot", on_spot } end
   if r.kind == "training" and fastest.hours < 0.7 * best.hours then out[#out + 1] = { "The fastest", fastest } end
   for i, other in ipairs(out) do
     local plan = other[2]
-    out[i] = ("%s: %s, %s, %s."):format(other[1], machines_of(plan), r.kind == "training" and duration(plan.hours)
-      or ("an answer in %s"):format(duration(plan.latency_s / 3600)), price_words(r, plan))
+    local how = plan.latency_s and ("an answer in %s"):format(duration(plan.latency_s / 3600)) or duration(plan.hours)
+    out[i] = ("%s: %s, %s, %s."):format(other[1], machines_of(plan), how, price_words(r, plan))
   end
   return #out > 0 and table.concat(out, "\n") or nil
 end
@@ -247,8 +266,20 @@ local function batch_words(r, plan)
   return #out > 0 and table.concat(out, " ") or nil
 end
 
--- Says in a sentence why there is no price; nil if there are prices.
-local function unpriced_words(r) return r.unpriced and ("No prices: %s."):format(r.unpriced) or nil end
+-- Says in a sentence why there is no live price; nil if there are live prices.
+local function unpriced_words(r)
+  return r.unpriced and ("%s: %s."):format(r.list_price_of and "No live prices" or "No prices", r.unpriced) or nil
+end
+
+-- The recommended machines of a rental.
+local function recommend_rental(r, best)
+  local text = { unpriced_words(r) }
+  local place = best.provider and " from " .. best.provider or ""
+  text[#text + 1] = ("Take %s%s: %s for %s."):format(machines_of(best), place, price_words(r, best),
+    duration(best.hours))
+  text[#text + 1] = other_words(r, best)
+  return table.concat(text, "\n")
+end
 
 -- The recommended plan and the reasons. r.plans is ordered by cost.
 function words.recommend(r)
@@ -257,6 +288,7 @@ function words.recommend(r)
     if unpriced and untried(r) then return unpriced end
     return (unpriced and unpriced .. "\n" or "") .. nothing_words(r)
   end
+  if r.kind == "rental" then return recommend_rental(r, best) end
   local place = best.provider and (" from " .. best.provider) or ""
   local how = r.kind == "training" and ("%s of work"):format(duration(best.hours))
     or ("An answer in %s, %s requests per second at most"):format(duration(best.latency_s / 3600),

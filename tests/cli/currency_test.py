@@ -37,7 +37,9 @@ def script(name, body):
 
 
 def columns(table, first):
-    return next((" ".join(line.split()) for line in table.splitlines() if line.split()[:1] == [first]), table)
+    """The row of that name, without the run before it."""
+    rows = (line.split() for line in table.splitlines())
+    return next((" ".join(row[row.index(first):]) for row in rows if first in row[:2]), table)
 
 
 try:

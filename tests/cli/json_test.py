@@ -48,7 +48,7 @@ return { answer = v }
         "cancel suspend "
         "run resume fork ps invalidate show logs leases release gc watch schedule cost budget audit offers signal "
         "quotas simulate plan doctor top repl agent rm cp checkpoint data completion volume check "
-        "init exec attach report metrics".split()), commands)
+        "init exec attach report metrics estimate".split()), commands)
 
     test("run", "ends.lua", has="result", bare=True)
     done = json.loads(command("--json", "ps")[1])[0]["id"]
@@ -96,6 +96,8 @@ return { answer = v }
     test("audit", has="events")
     test("offers", has="provider")
     test("offers", "--history")
+    test("offers", "--list", has="list_price_of")
+    test("estimate", "--gpu", "H100", "--hours", "8", has="plans")
     test("quotas")
     test("schedule", "add", "nightly", "0 3 * * *", "ends.lua", bare=True)
     test("schedule", has="name")

@@ -1,7 +1,11 @@
-// GPU facts for stdlib/gpus.lua and stdlib/estimate, from runtime/workflow/provider/gpu_facts.hpp.
+// GPU facts and list prices for stdlib/gpus.lua and stdlib/estimate, from runtime/workflow/provider.
 #include "runtime/workflow/provider/gpus.hpp"
 
 #include "bindings/lua/workflow/verb.hpp"
+#include "runtime/workflow/lease/ask.hpp"
+#include "runtime/workflow/lease/terms.hpp"
+#include "runtime/workflow/provider/catalogue/list_price.hpp"
+#include "runtime/workflow/provider/catalogue/workload.hpp"
 #include "runtime/workflow/provider/gpu_facts.hpp"
 
 namespace rille::lua {
@@ -44,13 +48,28 @@ int gpu_facts(lua_State* L) {
   return 2;
 }
 
+// list_prices(query) -> the listed machines that satisfy a query as for rille.offers. Asks nobody, so it needs no
+// grant.
+Result<int> list_prices(lua_State* L) {
+  check_table(L, 1, "list_prices");
+  RILLE_TRY(Value query, to_value(L, 1, "list_prices"));
+  if (query.as_array() && query.as_array()->empty()) query = Value(Value::Object{});
+  RILLE_CHECK(lease::take_timeout(query));
+  provider::Workload::leave_out(query);
+  RILLE_TRY(const lease::Terms terms, lease::read_terms(query, "offers"));
+  Value::Array all;
+  for (const provider::ListedMachine& machine : provider::listed_machines(terms.query)) all.push_back(machine.view());
+  push_value(L, Value(std::move(all)));
+  return 1;
+}
+
 }  // namespace
 
 int open_gpus(lua_State* L) {
   push_rille_core(L);
   lua_getfield(L, -1, "loaded");
   lua_getfield(L, -1, "rille.native");
-  set_functions(L, {{"gpu_facts", bind<gpu_facts>}});
+  set_functions(L, {{"gpu_facts", bind<gpu_facts>}, {"list_prices", bind<list_prices>}});
   lua_settop(L, 1);
   return 0;
 }

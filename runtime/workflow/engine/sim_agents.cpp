@@ -312,7 +312,7 @@ std::int64_t SimAgents::lost_work_ms() const {
 }
 
 // Plans a call: its duration and result are those declared in `sim`, otherwise those of earlier runs.
-Result<SimAgents::Call> SimAgents::plan(const agent::StartRequest& request) const {
+Result<SimAgents::Call> SimAgents::plan(const agent::StartRequest& request) {
   const Value &spec = request.spec, &sim = spec["sim"];
   std::string kind = spec.text("kind") == "exec" ? "exec" : "call", name = spec.text("name");
   const Learned* before = lesson(kind, name);
@@ -342,6 +342,7 @@ Result<SimAgents::Call> SimAgents::plan(const agent::StartRequest& request) cons
   if (declared) call.result = sim["result"];
   else if (before) call.result = before->result;
   else if (kind == "exec") call.result = Value().set("code", 0).set("signal", 0).set("output", "");
+  else unknown_calls_.insert(fmt::format("{} '{}'", kind, name));
   return call;
 }
 

@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 
 #include "runtime/core/store/sqlite.hpp"
@@ -36,6 +37,8 @@ class SimAgents {
   void learn(std::shared_ptr<const Lessons> lessons) { lessons_ = std::move(lessons); }
   // If `yes`, a call of unknown duration takes no time and returns nil, instead of failing; used to estimate costs.
   void end_unknown_calls(bool yes) { unknown_end_ = yes; }
+  // The calls whose result was unknown, and so nil: "call 'train'".
+  const std::set<std::string>& unknown_calls() const { return unknown_calls_; }
   // Sets the folder of the runs' files. Only there may an agent create folders, for copies of checkpoints.
   void set_home(std::string home) { home_ = std::move(home); }
   // Called before and after each request ("connect", "start", ..); returns whether the requesting process is still
@@ -66,13 +69,14 @@ class SimAgents {
     std::int64_t end_us() const { return started_us + work_us - begun_with_us; }
   };
   Async<> place(Loop& loop, const char* request, bool done);
-  Result<Call> plan(const agent::StartRequest& request) const;
+  Result<Call> plan(const agent::StartRequest& request);
   Result<std::int64_t> size_of(const std::string& local, const std::string& remote) const;
   const Learned* lesson(const std::string& kind, const std::string& name) const;
 
   provider::sim::Cloud& cloud_;
   std::shared_ptr<const Lessons> lessons_ = std::make_shared<Lessons>();
   bool unknown_end_ = false, silent_ = false;
+  std::set<std::string> unknown_calls_;
   Gate gate_;
   std::map<std::string, Call> calls_;  // call key -> the call, on the newest machine that it ran on
   mutable std::map<std::string, std::int64_t> sizes_;

@@ -10,6 +10,7 @@
 #include "runtime/workflow/lease/parts.hpp"
 #include "runtime/workflow/lease/tally.hpp"
 #include "runtime/workflow/lease/volumes.hpp"
+#include "runtime/workflow/provider/catalogue/list_price.hpp"
 
 namespace rille::lease {
 
@@ -104,6 +105,10 @@ Error no_price(const Lease& l, const Money& m) {
   const std::string rate = say_rate(o);
   std::string hint = "say " + rate;
   if (machine) hint = "set its price: price = dollars per hour" + (o.currency == "USD" ? "" : ", or " + rate);
+  // a list price is no known price: it counts only if the user says it
+  if (const provider::ListPrice* listed = machine ? provider::list_price_of(o) : nullptr)
+    hint += fmt::format(" (its {} is {:g}, which may have changed)", provider::list_price_words(listed->date),
+                        listed->dollars);
   const auto setting = [&o](const char* what, const char* name, const char* price) {
     return fmt::format("write into the providers' settings what {}: \"{}\": {{\"{}\": {}}}", what, name, o.provider,
                        price);

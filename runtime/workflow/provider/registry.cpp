@@ -47,11 +47,15 @@ Result<Provider*> Registry::find(std::string_view name) const {
     listed += (listed.empty() ? "" : ", ") + p->name();
   }
   std::string near = did_you_mean(name, names);
-  if (const auto& known = provider_names(); std::find(known.begin(), known.end(), name) != known.end())
-    return make_error(ErrorKind::invalid, "the provider '" + std::string(name) + "' is not set up",
-                      fmt::format("put {{\"{0}\": {{..}}}} into {1}/providers.json, see docs/manual/providers/{0}.md; "
-                                  "there are: {2}",
-                                  name, config_folder(), listed));
+  if (const auto& known = provider_names(); std::find(known.begin(), known.end(), name) != known.end()) {
+    Error e = make_error(ErrorKind::invalid, "the provider '" + std::string(name) + "' is not set up",
+                         fmt::format("put {{\"{0}\": {{..}}}} into {1}/providers.json, see "
+                                     "docs/manual/providers/{0}.md; there are: {2}",
+                                     name, config_folder(), listed));
+    e.code = "not_set_up";  // rille.estimate goes on with list prices
+    e.resource = name;
+    return e;
+  }
   return make_error(ErrorKind::invalid, "there is no provider '" + std::string(name) + "'",
                     near.empty() ? "there are: " + listed : "did you mean '" + near + "'?");
 }

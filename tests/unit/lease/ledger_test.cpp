@@ -3,6 +3,7 @@
 #include "runtime/workflow/lease/budget.hpp"
 #include "runtime/workflow/lease/parts.hpp"
 #include "tests/unit/lease/cloud.hpp"
+#include "tests/unit/lease/seller.hpp"
 
 using namespace rille;
 using namespace rille::lease;
@@ -411,6 +412,39 @@ TEST_CASE("an unknown price or a foreign currency under a budget needs a price")
   CHECK_THAT(e.hint, Catch::Contains("price = "));
   Lease l = rented(w, "said", Value().set("price", 2.0).set("ttl", "1h"));
   CHECK(l.reserved_micros == 2'000'000);
+}
+
+namespace {
+
+// Offers a type of which the list of prices has one, and says none itself.
+class Unpriced final : public test::Seller {
+ public:
+  Unpriced() : Seller("lambda", "H100") {}
+
+ private:
+  Async<> ready(CancelToken) override { co_return success(); }
+  void say(provider::Offer& o) override {
+    o.id = "gpu_1x_h100_sxm5";
+    o.price_micros_per_hour = provider::price_unknown;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a list price is no known price: a budget refuses, and the hint names it") {
+  World w;
+  (void)w.registry.add(std::make_unique<Unpriced>());
+  w.run("r");
+  w.sql("UPDATE runs SET budget_micros=100000000");
+  const Value wanted = Value().set("provider", "lambda");
+  const Error e = refused(w, "box", wanted);
+  CHECK(e.kind == ErrorKind::budget);
+  CHECK_THAT(e.message, Catch::Contains("the price is not known"));
+  CHECK(e.hint ==
+        "set its price: price = dollars per hour (its list price of 2026-10-10 is 4.29, which may have "
+        "changed)");
+  const Lease l = rented(w, "said", Value(wanted).set("price", 5.0).set("ttl", "1h"));
+  CHECK(l.reserved_micros == 5'000'000);
 }
 
 TEST_CASE("without a rate, costs are counted in the provider's currency") {

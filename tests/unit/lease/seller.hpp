@@ -26,6 +26,7 @@ class Seller : public provider::Provider {
     o.gpu = gpu_;
     o.gpu_count = gpu_.empty() ? 0 : 1;
     o.price_micros_per_hour = 1;
+    say(o);
     co_return std::vector<provider::Offer>{o};
   }
   Async<provider::Machine> create(provider::CreateRequest request, CancelToken) final {
@@ -49,6 +50,7 @@ class Seller : public provider::Provider {
 
  private:
   virtual Async<> ready(CancelToken token) = 0;  // to say what it offers
+  virtual void say(provider::Offer&) {}          // what else it says of its offer
 
   std::string name_, gpu_;
   provider::Traits traits_;

@@ -40,7 +40,8 @@ bool Box::preempted(std::int64_t at_us) const {
 }
 
 Cloud::Cloud(const Clock& clock, Options options)
-    : clock_(clock), options_(options), dice_(options.seed), market_(dice_.of("market"), options.scarcity),
+    : clock_(clock), options_(options), dice_(options.seed),
+      market_(dice_.of("market"), options.scarcity, options.prices),
       origin_us_(clock.wall_us() - clock.monotonic_ns() / 1000) {}
 
 Offer Cloud::offer_of(const OfferParts& place) const {

@@ -14,13 +14,15 @@ double Market::drift(std::string_view what, std::int64_t at_us, std::int64_t per
 }
 
 Micros Market::price_micros_per_hour(const OfferParts& place, std::int64_t at_us) const {
-  double dollars = place.type->price * place.region->price_factor;
+  TypePrice price{place.type->price, place.type->spot_share};
+  if (const auto other = prices_.find(place.type->id); other != prices_.end()) price = other->second;
+  double dollars = price.dollars * place.region->price_factor;
   if (place.spot) {
     std::int64_t step_us = at_us - at_us % (5 * minute_us);
     std::string id = offer_id(place);
     double sway = 0.10 * drift(id + " hour", step_us, hour_us) + 0.20 * drift(id + " third", step_us, 8 * hour_us) +
                   0.15 * drift(id + " day", step_us, 36 * hour_us);
-    dollars *= std::min(1.0, place.type->spot_share * (1 + sway));
+    dollars *= std::min(1.0, price.spot_share * (1 + sway));
   }
   return static_cast<Micros>(dollars * 1e4 + 0.5) * 100;  // rounded to hundredths of a cent
 }

@@ -4,6 +4,7 @@
 
 #include "runtime/workflow/provider/sim/catalogue.hpp"
 #include "runtime/workflow/provider/sim/dice.hpp"
+#include "runtime/workflow/provider/sim/options.hpp"
 
 namespace rille::provider::sim {
 
@@ -12,7 +13,9 @@ constexpr std::int64_t minute_us = 60'000'000, hour_us = 60 * minute_us;
 class Market {
  public:
   // scarcity: the share of time in which an on-demand place is sold out; for spot places it is 1.5 times as large.
-  Market(Dice dice, double scarcity) : dice_(dice), scarcity_(scarcity) {}
+  // prices: as Options::prices.
+  Market(Dice dice, double scarcity, std::map<std::string, TypePrice> prices = {})
+      : dice_(dice), scarcity_(scarcity), prices_(std::move(prices)) {}
 
   // Spot prices vary around their mean with periods of an hour, a third of a day and a day and a half, in steps of five
   // minutes; on-demand prices are constant.
@@ -23,6 +26,7 @@ class Market {
   double drift(std::string_view what, std::int64_t at_us, std::int64_t period_us) const;
   Dice dice_;
   double scarcity_;
+  std::map<std::string, TypePrice> prices_;
 };
 
 }  // namespace rille::provider::sim

@@ -29,8 +29,15 @@ struct Fate {
   bool notice = false;             // a notice comes spot_notice_ms before the loss
 };
 
+// Prices of a machine type in place of the invented ones of catalogue.cpp.
+struct TypePrice {
+  double dollars = 0;     // on demand per hour, in the cheapest region
+  double spot_share = 0;  // mean spot price as a share of it
+};
+
 struct Options {
   std::uint64_t seed = 1;
+  std::map<std::string, TypePrice> prices;  // by Type::id; the other types keep theirs
   Faults faults;
   double scarcity = 0.05;       // the share of time in which a place is sold out
   double preemptions = 1;       // factor on Type::preemptions_per_day; 0: no preemptions
