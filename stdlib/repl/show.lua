@@ -53,8 +53,9 @@ end
 
 --- A value as the prompt shows it at the end of an entry: as `rille.inspect`; models with their layers and the shapes
 --- of their tensors.
----@param value any
----@return string
+---@param value any the value
+---@return string text
+---@mark ephemeral
 function M.result(value)
   local title = title_of(value)
   if not title then return show(value) end

@@ -348,7 +348,7 @@ end
 ---@param source string its text
 ---@param tokens table[] its tokens, without comments: { kind =, first =, last = }
 ---@param index table from `luacats.index`
----@param did_you_mean fun(word: string, names: string[]): string
+---@param did_you_mean function (word, names) -> a sentence that names the nearest one, or ""
 ---@return { line: integer, column: integer, message: string, hint: string? }[] problems in the order of the text
 ---@mark deterministic
 function M.check(source, tokens, index, did_you_mean)

@@ -76,7 +76,11 @@ local function members(out, index, owner)
   end
 end
 
--- Finds an entry by a name such as "rille.rent", "rent", "Instance:call" or "Instance.call".
+--- Finds an entry by a name such as "rille.rent", "rent", "Instance:call" or "Instance.call".
+---@param index table from `luacats.index`
+---@param name string the name
+---@return table? entry nil for an unknown name
+---@mark deterministic
 function M.find(index, name)
   for _, candidate in ipairs { name, name:gsub("%.([%w_]+)$", ":%1"), "rille." .. name } do
     local entry = index.entries[candidate] or index.modules[candidate]

@@ -8,8 +8,10 @@ rows.needs = {
   ["Cluster:map"] = "process",
   ["Cluster:resize"] = "providers process",
   ["Communicator:split"] = "network",
+  ["Device:elementwise"] = "kernels",
   ["Device:kernel"] = "kernels read",
   ["Device:kernel_file"] = "kernels read",
+  ["Device:reduction"] = "kernels",
   ["Instance:call"] = "env network process providers",
   ["Instance:exec"] = "env process",
   ["Instance:get"] = "write process",
@@ -143,7 +145,9 @@ rille.nn.mlp rille.nn.rms_norm rille.nn.sequential rille.nn.with_seed
 rille.optim.adam rille.optim.adamw rille.optim.clip_grad_norm rille.optim.clip_grad_value rille.optim.constant
 rille.optim.cosine rille.optim.ema rille.optim.groups rille.optim.linear rille.optim.lion rille.optim.muon
 rille.optim.one_cycle rille.optim.sgd rille.optim.step_decay rille.optim.wsd
-rille.repl.main
+rille.gradcheck rille.plot
+rille.repl.builtins.describe rille.repl.builtins.names rille.repl.commands.new rille.repl.complete.new
+rille.repl.keep.new rille.repl.main rille.repl.show.result
 rille.train.validation
 io.type os.clock os.date os.difftime os.time
 ]]

@@ -166,6 +166,8 @@ tap.test("kernels", function()
   tap.raises("denied", "read = ", function() dev:kernel_file("/proc/nowhere/x.cu") end)
   tap.raises("denied", "read = ", function() dev:kernel { file = "/proc/nowhere/x.cu" } end)
   tried["Device:kernel"], tried["Device:kernel_file"] = " kernels read", " kernels read"
+  row("Device:elementwise", "kernels", function() dev:elementwise("y = x + 1")(dev:zeros { 1 }) end)
+  row("Device:reduction", "kernels", function() dev:reduction("x + 1")(dev:zeros { 1 }) end)
   set_grants '{"kernels":true}'
   local kernel = dev:kernel(source)
   row("Kernel:cubin", "kernels", function() kernel:cubin("sm_80") end)
