@@ -132,7 +132,7 @@ TEST_CASE_METHOD(ShareFixture, "when the machine that gives ends in the middle, 
   CHECK(read(file_of(middle)) == content);
   CHECK(read(file_of(leaf)) == content);
   CHECK((*middle.pulled)->shared_bytes >= 5 * part_bytes);
-  CHECK((*leaf.pulled)->moved_bytes == 0);  // what the middle one fetches, it passes on
+  CHECK((*leaf.pulled)->shared_bytes >= 5 * part_bytes);
   CHECK((*middle.pulled)->liars.empty());
 }
 
@@ -288,7 +288,7 @@ TEST_CASE_METHOD(ShareFixture, "a file that a program of the machine has changed
   ScriptedServer server(honest());
   auto& giver = machine();
   pull_on(giver, server.url(), {});
-  wait(PullFixture::finish(giver.puller));  // the cache has a copy
+  REQUIRE(eventually([&] { return giver.share->places().size() == 2; }));  // the cache has a copy
   write(file_of(giver), noise(105'001).substr(1));
   auto& taker = machine();
   pull_on(taker, server.url(), {giver.addresses});
