@@ -1,5 +1,8 @@
 -- rille.inspect: a value as text, as the prompt and `print` show it.
 
+-- Of a host program's state without tensors there is none.
+local has_tensors, native = pcall(require, "rille.native")
+
 local depth_max, items_max, text_max, line_max = 5, 40, 400, 90
 
 local show
@@ -59,10 +62,7 @@ end
 ---@example
 --- print("result: " .. rille.inspect { loss = 2.3, steps = { 100, 200 } })
 local function inspect(value)
-  if type(value) == "userdata" then
-    local native = require "rille.native"
-    if native.kind(value) then return native.text(value) end
-  end
+  if type(value) == "userdata" and has_tensors and native.kind(value) then return native.text(value) end
   return show(value, 0, {})
 end
 

@@ -242,9 +242,14 @@ check("and --retry-failed is not advised", code == 1 and "has ended: failed" in 
 # --- the folder
 for name in ("began", "elsewhere"):
     os.makedirs(f"{root}/{name}")
-path = script("folder", """local box = rille.rent("box", { gpu = "cpu" })
-box:exec("make", { argv = { "sh", "-c", "echo made > r.txt" } })
-die()
+path = script("folder", f"""local box = rille.rent("box", {{ gpu = "cpu" }})
+box:exec("make", {{ argv = {{ "sh", "-c", "echo made > r.txt" }} }})
+rille.step("dies once", {{ retry = 5 }}, function()
+  local f = io.open("{root}/died")
+  if f then return f:close() and nil end
+  io.open("{root}/died", "w"):close()
+  os.execute("sleep 0.05; kill -9 $PPID; sleep 5")
+end)
 box:get("r.txt", "out/")
 rille.step("write", function() rille.write("w.txt", "x") end)
 return "ended" """)

@@ -111,7 +111,7 @@ run("run", "dies.lua")
 run("resume", "last")
 log = run("logs", "last").splitlines()
 check("the log says where it was resumed", [re.sub(r"20\S+Z", "T", l) for l in log] ==
-      ["before", "[rille: resumed at T]", "after"], log)
+      ["before", "[rille: resumed at T]", "before", "after"], log)
 
 shutil.rmtree(root)
 finish()

@@ -25,7 +25,8 @@ def lines(name):
 
 
 def runs(**like):
-    found = json.loads(subprocess.run([rille, "ps", "--json"], env=env, capture_output=True, text=True).stdout)
+    found = json.loads(subprocess.run([rille, "ps", "--json", "-n", "1000"], env=env, capture_output=True,
+                                      text=True).stdout)
     return [r for r in found if all(r.get(k) == v for k, v in like.items())]
 
 

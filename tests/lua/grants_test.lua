@@ -68,6 +68,13 @@ tap.test("whole files", function()
   in_step("rille.csv.write", "write", function() rille.csv.write("/proc/nowhere/x", {}) end)
 end)
 
+tap.test("inspect and print need no grant", function()
+  local tensor = rille.device("cpu"):tensor { 1.5 }
+  set_grants "{}"
+  tap.ok(rille.inspect(tensor):find("1.5"))
+  print({ tensor })
+end)
+
 tap.test("a stream that the script has set needs no grant of the standard one", function()
   set_grants '{"write":["/tmp"],"read":["/tmp"]}'
   local text = rille.step("own streams", { retry = 1 }, function()

@@ -27,7 +27,11 @@ struct NotJson {
 
 std::optional<NotJson> not_json(const Value& v) {
   if (const double* n = v.as_number(); n && !std::isfinite(*n))
-    return NotJson{"", fmt::format("is {}", *n), "leave it out, or use a text or rille.null"};
+    return NotJson{"",
+                   fmt::format("is {}", std::isnan(*n) ? "nan"
+                                        : *n > 0       ? "inf"
+                                                       : "-inf"),
+                   "leave it out, or use a text or rille.null"};
   if (const std::string* s = v.as_string(); s && !is_utf8(*s))
     return NotJson{"", "holds bytes that are no UTF-8 text", "write such data to a file of its own"};
   if (v.as_map())

@@ -87,6 +87,8 @@ Result<std::optional<lease::Lease>> Calls::adoptable(const std::string& own_id, 
   if (begun) return nothing;  // an earlier process began to rent
   const Value& adopt = options["adopt"];
   const std::string* id = adopt.as_string();
+  if (!adopt.is_null())
+    if (const Result<lease::Terms> terms = lease::read_terms(options); !terms) return terms.error();
   if (!id && !(adopt.as_bool() && *adopt.as_bool())) {
     RILLE_CHECK(none_detached(name));
     return nothing;
