@@ -417,7 +417,7 @@ TEST_CASE("an unknown price or a foreign currency under a budget needs a price")
 namespace {
 
 // Offers a type of which the list of prices has one, and says none itself.
-class Unpriced final : public test::Seller {
+class Unpriced final : public Seller {
  public:
   Unpriced() : Seller("lambda", "H100") {}
 
