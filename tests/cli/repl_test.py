@@ -77,7 +77,7 @@ try:
     check("a tensor that was not computed says so", "not computed: interrupted by Ctrl-C" in out, out)
     out = p.enter("eror('x')")
     check("an error and what was meant", "did you mean 'error'" in out, out)
-    for typed, whole in (("rille.re", "rille.rent"), ("rille.op", "rille.optim"), ("table.conc", "table.concat"),
+    for typed, whole in (("rille.ren", "rille.rent"), ("rille.op", "rille.optim"), ("table.conc", "table.concat"),
                          ("x:matm", "x:matmul"), ("box:st", "box:stage"), ("rille.optim.ada", "adamw")):
         p.key(typed.encode() + b"\t\t")
         out = p.wait(whole, 10)
