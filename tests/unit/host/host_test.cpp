@@ -178,7 +178,7 @@ TEST_CASE_METHOD(Fixture, "order, randomness and text do not depend on the proce
 
 TEST_CASE_METHOD(Fixture, "print goes to the run") {
   run("print('a', 1, nil, {})");
-  CHECK(script.run.printed == "a\t1\tnil\ttable\n");
+  CHECK(script.run.printed == "a\t1\tnil\t{}\n");
 }
 
 TEST_CASE("memory is capped and the limit is named") {
