@@ -479,8 +479,9 @@ tap.test("measuring a loop of one's own, and what it refuses", function()
   tap.raises("invalid", "a name is needed", rille.measure, { workload = "" })
   tap.raises("invalid", "unit = images", rille.measure, { unit = "images" })
   tap.raises("invalid", "a module is needed", rille.measure, { model = {} })
-  tap.raises("invalid", "workload = 7", rille.train, { update = print, data = { next = print }, steps = 3, workload = 7 })
-  tap.raises("invalid", "a module is needed", rille.train, { update = print, data = { next = print }, steps = 3, model = 7 })
+  local data = { next = print }
+  tap.raises("invalid", "workload = 7", rille.train, { update = print, data = data, steps = 3, workload = 7 })
+  tap.raises("invalid", "a module is needed", rille.train, { update = print, data = data, steps = 3, model = 7 })
 end)
 
 tap.done()
