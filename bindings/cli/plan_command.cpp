@@ -77,7 +77,7 @@ void set_price(App& app, Line& line, const Value& wanted) {
   const provider::ListPrice& row =
       *listed[0].price(terms->query.spot ? provider::PriceKind::spot : provider::PriceKind::on_demand);
   line.provider = row.provider;
-  line.offer = row.type;
+  line.offer = std::string(row.type) + (row.kind == provider::PriceKind::spot ? ":spot" : "");
   line.region = row.region;
   take_list_price(line, row, unpriced ? "its live price is not known" : "no configured provider has it");
 }

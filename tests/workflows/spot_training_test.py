@@ -21,6 +21,6 @@ data = json.loads(out)
 assert data["ended_well"] > 30, out + err
 assert 3600 <= data["seconds"]["p50"] < 2 * 3600 and data["cost"]["p50"] < 1, data
 code, out, err = run("plan", script)
-assert code == 0 and "h100x8@" in out and ":spot" in out, out + err
+assert code == 0 and "H100" in out and ":spot" in out and "list price of" in out, out + err
 shutil.rmtree(root)
 print("ok")
