@@ -229,7 +229,7 @@ void live_with_volume(Fake& fake) {
   const auto volume = fake.wait(maker->create(disk, {}));
   REQUIRE(volume);
   const Machine made = fake.until(volume->id, MachineState::live);
-  tell_mounts(with_disk.extra, {{"data", made.id, "l-0", made.details.text("zone"), false}});
+  tell_mounts(with_disk.extra, {{"data", made.id, "l-0", made.details.text("zone"), false, traits.kind}});
   const auto mounting = fake.wait(fake.provider->create(with_disk, {}));
   REQUIRE(mounting);
   fake.until(mounting->id, MachineState::live);

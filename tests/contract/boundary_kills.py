@@ -45,7 +45,7 @@ log = Path(user.root, "boundaries")
 machines = Path(user.root, "machines")
 base = dict(STUB_MACHINES=str(machines), PATH=f"{here}/stubs:{os.environ['PATH']}", RILLE_THREADS="1")
 # aws is billed by the GiB, the ledger counts GB: of ten both are the same number.
-PLACE = dict(runpod=', region = "US-KS-2"')
+PLACE = dict(azure=', region = "eastus"', kubernetes=', region = "zone-a"', runpod=', region = "US-KS-2"')
 VOLUME = 'local disk = rille.volume("disk", { provider = "%s", size = "%s"%s })\n' % (
     o.provider, "10GB" if o.provider == "aws" else "20GB", PLACE.get(o.provider, ""))
 SCRIPT = """

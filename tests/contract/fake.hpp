@@ -88,7 +88,8 @@ inline const Has& has() {
                                                 .quotas = true,
                                                 .resize = true,
                                                 .policy = true,
-                                                .reserved = true}},
+                                                .reserved = true,
+                                                .volumes = true}},
                                               {"azure",
                                                {.tokens = true,
                                                 .spot = true,
@@ -99,11 +100,12 @@ inline const Has& has() {
                                                 .resize = true,
                                                 .history = true,
                                                 .policy = true,
-                                                .reserved = true}},
+                                                .reserved = true,
+                                                .volumes = true}},
                                               {"runpod", {.spot = true, .cap = true, .volumes = true}},
                                               {"lambda", {}},
                                               {"vast", {.spot = true, .cap = true, .policy = true}},
-                                              {"kubernetes", {.policy = true}}};
+                                              {"kubernetes", {.policy = true, .volumes = true}}};
   const auto mine = all.find(fake_name());
   INFO(fake_name() << " is missing in the table of what each has");
   REQUIRE(mine != all.end());

@@ -1,6 +1,7 @@
 """A Kubernetes cluster on this machine, as far as a rented pod needs one: the fake API server, a kubelet that runs
-each pod's container for real (its command, as root of mount and process namespaces of its own, with an empty /tmp),
-and a `kubectl` that knows `exec -i` and `config view`, first in the PATH of cluster.env. It needs root.
+each pod's container for real (its command, as root of mount and process namespaces of its own, with an empty /tmp, and
+with a folder for each claim that it mounts), and a `kubectl` that knows `exec -i` and `config view`, first in the PATH
+of cluster.env. It needs root.
 
     with Kubelet() as cluster: ..        cluster.settings, cluster.env, cluster.ask("state"), cluster.pods()
 """
@@ -59,8 +60,8 @@ pid = open(file).read()
 os.execve("/usr/bin/nsenter", ["nsenter", "-t", pid, "-m", "-p", "--", *words],
           {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root", "KUBERNETES_SERVICE_HOST": "10.0.0.1"})
 '''
-# A container sees this machine's files, but for a /tmp of its own.
-CONTAINER = 'mount -t tmpfs none /tmp && exec "$@"'
+# A container sees this machine's files, but for a /tmp and a /mnt of its own.
+CONTAINER = 'mount -t tmpfs none /mnt && {}mount -t tmpfs none /tmp && exec "$@"'
 
 
 def missing():
@@ -126,11 +127,20 @@ class Kubelet:
                     self.end(name)
 
     def begin(self, name, pod):
-        container = pod["spec"]["containers"][0]
+        container, mounts = pod["spec"]["containers"][0], ""
+        claims = {
+            v["name"]: v["persistentVolumeClaim"]["claimName"]
+            for v in pod["spec"].get("volumes", []) if "persistentVolumeClaim" in v
+        }
+        for mount in container.get("volumeMounts", []):
+            if mount["name"] in claims:
+                folder = Path(self.folder, "claims", claims[mount["name"]])
+                folder.mkdir(parents=True, exist_ok=True)
+                mounts += f"mkdir -p {mount['mountPath']} && mount --bind {folder} {mount['mountPath']} && "
         process = subprocess.Popen(
             ["unshare", "-m", "--propagation", "private", "-p", "-f", "--mount-proc", "--kill-child", "sh", "-c",
-             CONTAINER, "sh", *container["command"]], env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root"},
-            stdin=subprocess.DEVNULL)
+             CONTAINER.format(mounts), "sh", *container["command"]],
+            env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root"}, stdin=subprocess.DEVNULL)
         self.running[name] = process
         children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
         while process.poll() is None and not children.read_text().split():

@@ -37,9 +37,12 @@ class Calls {
 
   Async<lease::Lease> rent(std::string key, std::string name, std::string scope, Value options, lease::LeaseLimit most,
                            CancelToken token);
-  // The home's volume of that name, or a new one; held: the leases of the scope that asks. volumes.cpp
+  // Which of the run's open scopes has a lease.
+  enum class Holder { none, asker, another };
+  using HolderOf = std::function<Holder(const std::string& lease_id)>;
+  // The home's volume of that name, or a new one. volumes.cpp
   Async<lease::Lease> volume(std::string key, std::string name, std::string scope, Value options,
-                             lease::LeaseLimit most, std::vector<std::string> held, CancelToken token);
+                             lease::LeaseLimit most, HolderOf holder_of, CancelToken token);
   Result<VolumeView> volume_view(const std::string& lease_id) const;
   // What a rent of that name finds among the leases of the home: the lease to use if the options say `adopt`; nullopt:
   // it rents. own_id: the lease that it would rent. Fails with `state`: a detached lease has the name (name_detached),
@@ -94,6 +97,7 @@ class Calls {
   store::Journal::Write setup_write(const std::string& lease_id, const Value& spec, std::int64_t generation) const;
 
  private:
+  Async<> end_left_volume(std::string id);  // volumes.cpp
   // Copies a running call's newest checkpoint to the run's home, or to a store. A copy is whole or absent: at home it
   // is fetched beside its place (the agent's side checks every digest) and renamed. The call's result does not depend
   // on it, so a failure is only a warning, and only for the last one. keeping.cpp

@@ -44,8 +44,18 @@ bool is_stuck(const lease::Lease& known, bool waited) {
 }
 }  // namespace
 
+// The end of the volume's scope could not delete it: ends the machines that could not be ended then, and deletes it.
+Async<> Calls::end_left_volume(std::string id) {
+  RILLE_CO_TRY(const std::vector<lease::User> users, lease::users_of(run_.journal_->reader(), id, run_.now_us()));
+  for (const lease::User& user : users) {
+    RILLE_CO_TRY(const std::optional<lease::Lease> row, leases_->find(user.lease));
+    if (row && row->state == "releasing") RILLE_CO_CHECK(co_await release(user.lease));
+  }
+  co_return co_await release(std::move(id));
+}
+
 Async<lease::Lease> Calls::volume(std::string key, std::string name, std::string scope, Value options,
-                                  lease::LeaseLimit most, std::vector<std::string> held, CancelToken token) {
+                                  lease::LeaseLimit most, HolderOf holder_of, CancelToken token) {
   connector_->adapt_volume(options);
   const std::string own = lease::Manager::lease_id(run_.id(), key);
   lease::Acquire request;
@@ -59,7 +69,7 @@ Async<lease::Lease> Calls::volume(std::string key, std::string name, std::string
   const auto life = run_.life_.watch();
   for (int looks = 1;; ++looks) {
     RILLE_CO_TRY(std::optional<lease::Lease> known, leases_->volume(name));
-    if (known && known->state == "live") RILLE_CO_CHECK(lease::check_same(*known, options));
+    if (known && known->id == own && known->state == "live") RILLE_CO_CHECK(lease::check_same(*known, options));
     if (!known || known->id == own) {
       lease::Manager::Event event = [this](const std::string& e, Value data) { run_.event(e, std::move(data)); };
       lease::Acquire again = request;
@@ -67,13 +77,17 @@ Async<lease::Lease> Calls::volume(std::string key, std::string name, std::string
       if (made || made.error().code != "volume_exists" || life.ended()) co_return made;
       continue;  // another one was quicker
     }
-    RILLE_CO_CHECK(lease::check_same(*known, options));
-    const bool mine = lease::is_kept(*known) || std::find(held.begin(), held.end(), known->id) != held.end();
-    if (!mine && known->state != "releasing") co_return of_another_scope(*known);
-    if (known->state == "live") co_return std::move(*known);
+    const Holder holder = known->run == run_.id() ? holder_of(known->id) : Holder::another;
+    const bool mine = lease::is_kept(*known) || holder == Holder::asker;
+    const bool left = !mine && holder == Holder::none && known->state == "live";
+    if (known->state != "releasing" && !left) {  // what is being deleted need not be as the options ask
+      RILLE_CO_CHECK(lease::check_same(*known, options));
+      if (!mine) co_return of_another_scope(*known);
+      if (known->state == "live") co_return std::move(*known);
+    }
     const bool last = looks >= busy_looks_max;
-    if (is_stuck(*known, last && known->run == run_.id())) {
-      const Result<> deleted = co_await release(known->id);
+    if (left || is_stuck(*known, last && known->run == run_.id())) {
+      const Result<> deleted = co_await end_left_volume(known->id);
       if (!deleted) co_return busy(*known).with_cause(deleted.error());
       if (life.ended()) co_return busy(*known);
       continue;
@@ -147,9 +161,16 @@ Async<VolumeView> RunImpl::volume(FiberId id, std::string name, Value options, s
     record_start(slot);
     count_row(options.to_json().size());
     lease::LeaseLimit most(limits_.leases_max, limits_.leases_of);
-    std::vector<std::string> held = owner(f).leases;
+    Calls::HolderOf holder = [this, &f](const std::string& lease) {
+      const auto has = [&lease](const ScopeRecord& s) {
+        return std::find(s.leases.begin(), s.leases.end(), lease) != s.leases.end();
+      };
+      if (has(owner(f))) return Calls::Holder::asker;
+      const bool another = std::any_of(scopes_.begin(), scopes_.end(), [&](const auto& s) { return has(*s.second); });
+      return another ? Calls::Holder::another : Calls::Holder::none;
+    };
     Result<lease::Lease> made = co_await calls_->volume(slot.key, std::move(name), owner(f).name, std::move(options),
-                                                        std::move(most), std::move(held), token(f));
+                                                        std::move(most), std::move(holder), token(f));
     if (made) outcome = Value().set("lease", made->id), alert_budgets();
     else if (const Error* why = cancelled(id)) co_return *why;
     else outcome = made.error();

@@ -218,18 +218,27 @@ Result<Value> placed(store::Db& db, const Value& options) {
   RILLE_TRY(const auto volumes, volumes_in(db, options));
   if (volumes.empty()) return options;
   const Lease& first = volumes.front().second;
-  const std::string& region = first.request.offer.region;
+  std::string region;  // "": the volumes can be used in every region
   for (const auto& [at, v] : volumes)
-    if (v.provider != first.provider || v.request.offer.region != region)
+    if (region.empty()) region = v.request.offer.region;
+  const auto is_there = [&](const Lease& v) {
+    return v.request.offer.region.empty() || v.request.offer.region == region;
+  };
+  for (const auto& [at, v] : volumes)
+    if (v.provider != first.provider || !is_there(v))
       return elsewhere(first, fmt::format("'{}' in {} of {}", v.name, v.request.offer.region, v.provider));
   for (const auto& [at, v] : volumes)
     if (zone_of(v) != zone_of(first))
       return elsewhere(first, fmt::format("'{}' in another zone: {}, not {}", v.name, zone_of(v), zone_of(first)));
-  if (!asks_for(options, "provider", "providers", first.provider) || !asks_for(options, "region", "regions", region))
+  const bool same_region = region.empty() || asks_for(options, "region", "regions", region);
+  if (!asks_for(options, "provider", "providers", first.provider) || !same_region)
     return elsewhere(first, "the rent asks for another place");
   Value out = options;
-  for (const char* many : {"providers", "regions"}) out.as_object()->erase(many);
-  return out.set("provider", first.provider).set("region", region);
+  out.as_object()->erase("providers");
+  out.set("provider", first.provider);
+  if (region.empty()) return out;
+  out.as_object()->erase("regions");
+  return out.set("region", region);
 }
 
 Result<> check_free(store::Db& db, const Lease& lease, std::int64_t now_us) {

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Azure: the OAuth token endpoint, Resource Manager with its asynchronous operations, the retail prices, on one port.
-Here: tokens and paths; azure_compute.py has virtual machines, azure_more.py network, disks, catalogue and prices,
-azure_roles.py credentials without secrets. A machine's name is its key: PUT again makes no second one. Allocation
-fails late, in the operation's result. Not here: interfaces made with the machine, scale sets.
+Here: tokens and paths; azure_compute.py has virtual machines, azure_disks.py disks, azure_more.py network, catalogue
+and prices, azure_roles.py credentials without secrets. A machine's name is its key: PUT again makes no second one.
+Allocation fails late, in the operation's result. Not here: interfaces made with the machine, scale sets.
 """
 import re
 
 from azure_compute import Compute
+from azure_disks import Disks
 from azure_more import IMAGE, More
 from azure_roles import Roles
 from base import Fake, Refusal, Reply, main
@@ -24,7 +25,7 @@ NAMES = {
 }
 
 
-class Azure(Compute, More, Roles, Fake):
+class Azure(Compute, Disks, More, Roles, Fake):
     name, notice, end = "azure", 30.0, 1.0
     billing = dict(unit_s=1, minimum_s=0, from_live=True, until="gone")
     ENDS, disk_price, address_price = "deleteVirtualMachine", 0.12, 0.005
@@ -75,6 +76,8 @@ class Azure(Compute, More, Roles, Fake):
         "listSkus": "Microsoft.Compute/skus/read", "listUsages": "Microsoft.Compute/locations/usages/read",
         "deallocate": "Microsoft.Compute/virtualMachines/deallocate/action",
         "start": "Microsoft.Compute/virtualMachines/start/action",
+        "attachDetachDataDisks": "Microsoft.Compute/virtualMachines/attachDetachDataDisks/action "
+        "Microsoft.Compute/disks/write",
         "putVirtualMachine": "Microsoft.Compute/disks/write Microsoft.Network/networkInterfaces/join/action",
         "putNetworkInterface": "Microsoft.Network/virtualNetworks/subnets/join/action "
         "Microsoft.Network/networkSecurityGroups/join/action Microsoft.Network/publicIPAddresses/join/action"
@@ -140,6 +143,11 @@ class Azure(Compute, More, Roles, Fake):
         if verb == "get" and not self.place["name"]:
             return "list" + NAMES.get(type, type) + "s", p
         return (action if verb == "post" else verb + NAMES.get(type, type)), p
+
+    def control(self, what, a):
+        if what == "untag":
+            self.resources[a["id"].lower()]["tags"].clear()
+        return super().control(what, a)
 
     def token_of(self, parameters, request):
         return (self.place["name"] or "") if request.method == "PUT" and getattr(self, "place", None) else ""

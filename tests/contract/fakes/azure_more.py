@@ -1,4 +1,4 @@
-"""What azure.py has beside virtual machines: network, disks, groups, lists by tag, catalogue, quotas, prices."""
+"""What azure.py has beside virtual machines: network, groups, lists by tag, catalogue, quotas, prices."""
 import math, re, urllib.parse
 
 from base import Refusal, Reply
@@ -48,8 +48,9 @@ class More:
         return r if r and r["thing"].ended is None else None
 
     def show(self, r):
-        return dict({k: r[k] for k in ("id", "name", "type", "location", "tags")},
-                    properties=dict(r["properties"], provisioningState="Succeeded"))
+        shown = dict({k: r[k] for k in ("id", "name", "type", "location", "tags")},
+                     properties=dict(r["properties"], provisioningState="Succeeded"))
+        return dict(shown, **self.told_of_disk(r)) if r["type"] == KINDS["Disk"][0] else shown
 
     def plain(self, operation, kind, request):
         """A resource that is simply there once it was PUT."""
@@ -83,6 +84,8 @@ class More:
             properties = dict(properties, ipConfigurations=inside)
         if kind == "NetworkSecurityGroup":
             self.check_rules(properties)
+        if kind == "Disk":
+            self.check_disk(p)
         if kind == "PublicIPAddress":
             if (p.get("sku") or
                 {}).get("name") == "Standard" and properties.get("publicIPAllocationMethod") != "Static":
@@ -90,10 +93,12 @@ class More:
                               "Standard sku publicIp must have AllocationMethod set to "
                               "Static.")
             properties = dict(properties, ipAddress="127.0.0.1")
-        thing = there["thing"] if there else self.world.attach(word, id, p.get("tags") or {}, None, False, billable)
+        thing = there["thing"] if there else self.world.attach(
+            word, id, p.get("tags") or {}, None, False, billable, size=properties.get("diskSizeGB", 0))
         machine = there.get("machine") if there else None
         made = self.store(type, self.place["name"], p["location"], p.get("tags") or {}, properties, thing)
         made["addresses"], made["machine"] = addresses, machine
+        made["kind"], made["zones"] = (p.get("sku") or {}).get("name"), p.get("zones")
         return self.operation_reply(200 if there else 201, "plain", None, p["location"], self.show(made))
 
     def check_rules(self, properties):

@@ -205,6 +205,7 @@ class Azure(Client):
         for kind, what in (("networkInterfaces", "n"), ("publicIPAddresses", "ip"), ("disks", disk)):
             self.call("DELETE", self.path(kind, what))
         t.equal(t.fake.state()["alive"], 0)
+        self.volumes(t)
         # Eviction: acknowledged, it happens at once.
         name = self.create(tag="z", spot=True)
         t.turn(20)
@@ -219,3 +220,44 @@ class Azure(Client):
         t.turn(4000)
         t.fake.control("advance", seconds=4000, wall=True)
         t.code("ExpiredAuthenticationToken", lambda: self.list("x"))
+
+    def volumes(self, t):
+        at, body = self.path("disks", "data"), dict(
+            location="eastus", tags={"rille-lease": "volume"}, sku=dict(name="Premium_LRS"),
+            properties=dict(creationData=dict(createOption="Empty"), diskSizeGB=10))
+        for _ in range(2):  # a second time it is the same
+            self.call("PUT", at, body)
+        disk = self.call("GET", at)
+        t.equal((disk["sku"]["name"], disk["properties"]["diskSizeGB"]), ("Premium_LRS", 10))
+        t.equal("managedBy" in disk, False)
+        for wrong in (dict(sku=dict(name="Floppy")), dict(properties=dict(body["properties"], diskSizeGB=0))):
+            t.code("InvalidParameter", lambda: self.call("PUT", self.path("disks", "x"), dict(body, **wrong)))
+        t.code("BadRequest", lambda: self.call("PUT", self.path("disks", "x"), dict(body, properties=dict(bogus=1))))
+        self.call("PUT", self.path("disks", "zonal"), dict(body, zones=["1"]))
+        one, two = (self.create(tag="volume", type="Standard_D2s_v5") for _ in range(2))
+
+        def attach(vm, disk="data", **more):
+            asked = dict(dict(diskId=self.path("disks", disk), lun=0, caching="None", deleteOption="Detach"), **more)
+            return self.call("POST", self.path("virtualMachines", vm) + "/attachDetachDataDisks",
+                             dict(dataDisksToAttach=[asked]))
+
+        t.code("OperationNotAllowed", lambda: attach(one))  # it does not run yet
+        t.turn(20)
+        t.code("NotFound", lambda: attach(one, "none"))
+        t.code("BadRequest", lambda: attach(one, "zonal"))
+        attach(one)
+        t.code("ConflictingUserInput", lambda: attach(two))
+        self.call("PUT", self.path("disks", "more"), body)
+        t.code("ConflictingUserInput", lambda: attach(one, "more"))  # the unit is taken
+        attach(one, "more", lun=1)
+        shown = self.call("GET", self.path("virtualMachines", one))["properties"]["storageProfile"]["dataDisks"]
+        t.equal([d["lun"] for d in shown], [0, 1])
+        t.equal(self.call("GET", at)["managedBy"].rpartition("/")[2], one)
+        t.code("OperationNotAllowed", lambda: self.call("DELETE", at))
+        for vm in (one, two):
+            self.terminate(vm)
+        t.turn(20)
+        t.equal(t.fake.state()["alive"], 3)  # the volumes have outlived them
+        for name in ("data", "more", "zonal"):
+            self.call("DELETE", self.path("disks", name))
+        t.equal(t.fake.state()["alive"], 0)

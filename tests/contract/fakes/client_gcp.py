@@ -74,7 +74,9 @@ class Gcp(Client):
                 name=name, machineType=f"zones/{zone}/machineTypes/{type or self.type}", networkInterfaces=[
                     dict(network="global/networks/default", accessConfigs=[dict(type="ONE_TO_ONE_NAT")])
                 ], disks=[
-                    dict(boot=True, autoDelete=True, initializeParams=dict(sourceImage=self.fake.settings["image"]))
+                    dict(boot=True, autoDelete=True,
+                         initializeParams=dict(sourceImage=self.fake.settings["image"],
+                                               diskType=f"zones/{zone}/diskTypes/pd-balanced"))
                 ], scheduling=dict(onHostMaintenance="TERMINATE", automaticRestart=False),
                 labels={"rille-lease": tag} if tag else {}), **more)
         if spot:
@@ -211,11 +213,47 @@ class Gcp(Client):
         found = self.call("GET", "/aggregated/operations?filter=operationType%3Dcompute.instances.preempted")
         t.equal(found["items"]["zones/us-central1-a"]["operations"][0]["targetLink"].endswith("/" + id), True)
         self.terminate(id)
-        id = self.create(disks=[dict(boot=True, autoDelete=False, initializeParams=dict(sourceImage="x"))])
+        t.code("invalid", lambda: self.create(disks=[dict(boot=True, initializeParams=dict(sourceImage="x"))]))
+        id = self.create(disks=[dict(boot=True, autoDelete=False, initializeParams=old[0]["initializeParams"])])
         self.terminate(id)
         t.turn(5)
         t.equal(t.fake.state()["alive"], 1)
         self.call("DELETE", f"{zone}/disks/{id}")
         t.equal(t.fake.state()["alive"], 0)
+        self.volumes(t)
         t.equal(len(self.call("GET", "/aggregated/acceleratorTypes")["items"]), 4)
         t.equal(self.call("GET", "")["quotas"][0]["metric"], "GPUS_ALL_REGIONS")
+
+    def volumes(self, t):
+        zone = "/zones/us-central1-a"
+        asked = dict(name="data", sizeGb="10", type=zone[1:] + "/diskTypes/pd-standard",
+                     labels={"rille-lease": "volume"})
+        once = f"{zone}/disks?requestId={self.sent('data')}"
+        first = self.call("POST", once, asked)
+        t.equal((first["status"], self.call("GET", zone + "/disks/data")["status"]), ("RUNNING", "CREATING"))
+        t.equal(self.call("POST", once, asked)["name"], first["name"])
+        t.code("alreadyExists", lambda: self.call("POST", zone + "/disks", asked))
+        for wrong in (dict(name="Upper"), dict(sizeGb="9"), dict(type=zone[1:] + "/diskTypes/floppy"), dict(bogus=1)):
+            t.code("invalid", lambda: self.call("POST", zone + "/disks", dict(asked, **dict(dict(name="x"), **wrong))))
+        ids = [self.create(type=type, tag="volume") for type in ("a2-highgpu-1g", "a2-highgpu-1g", "g2-standard-4")]
+        attach = lambda to, **more: self.call("POST", f"{zone}/instances/{to}/attachDisk",
+                                              dict(dict(source=zone[1:] + "/disks/data", deviceName="d"), **more))
+        t.code("resourceNotReady", lambda: attach(ids[0]))
+        t.turn(5)
+        t.code("notFound", lambda: attach(ids[0], source=zone[1:] + "/disks/none"))
+        t.code("invalid", lambda: attach(ids[0], source="zones/us-central1-b/disks/data"))
+        t.code("invalid", lambda: attach(ids[0], deviceName="persistent-disk-0"))
+        t.code("badRequest", lambda: attach(ids[2]))  # G2 takes no pd-standard
+        t.equal("error" in attach(ids[0]), False)
+        t.equal(attach(ids[1])["error"]["errors"][0]["code"], "RESOURCE_IN_USE_BY_ANOTHER_RESOURCE")
+        there = [(d["boot"], d["deviceName"]) for d in self.call("GET", f"{zone}/instances/{ids[0]}")["disks"]]
+        t.equal(sorted(there), [(False, "d"), (True, "persistent-disk-0")])
+        t.equal(self.call("GET", zone + "/disks/data")["users"][0].rpartition("/")[2], ids[0])
+        t.code("resourceInUseByAnotherResource", lambda: self.call("DELETE", zone + "/disks/data"))
+        for id in ids:
+            self.terminate(id)
+        t.turn(5)
+        t.equal(t.fake.state()["alive"], 1)  # the volume has outlived them
+        self.call("DELETE", zone + "/disks/data")
+        t.code("notFound", lambda: self.call("GET", zone + "/disks/data"))
+        t.equal(t.fake.state()["alive"], 0)

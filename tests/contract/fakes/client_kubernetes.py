@@ -30,11 +30,11 @@ class Kubernetes(Client):
 
     def job(self, name, tag, type, drop=None, job=None, **more):
         spec = dict(
-            restartPolicy="Never", nodeSelector={"nvidia.com/gpu.product": type or self.type},
-            tolerations=[dict(key="nvidia.com/gpu", operator="Exists", effect="NoSchedule")], containers=[
-                dict(name="main", image=self.fake.settings["image"], command=["sleep", "1"],
-                     resources=dict(limits={"nvidia.com/gpu": 1}))
-            ], **more)
+            dict(restartPolicy="Never", nodeSelector={"nvidia.com/gpu.product": type or self.type},
+                 tolerations=[dict(key="nvidia.com/gpu", operator="Exists", effect="NoSchedule")], containers=[
+                     dict(name="main", image=self.fake.settings["image"], command=["sleep", "1"],
+                          resources=dict(limits={"nvidia.com/gpu": 1}))
+                 ]), **more)
         spec.pop(drop, None)
         labels = {"rille-lease": tag} if tag else {}
         return dict(apiVersion="batch/v1", kind="Job", metadata=dict(name=name, labels=labels),
@@ -138,6 +138,7 @@ class Kubernetes(Client):
         t.turn(5)
         t.fake.control("finish", id=id, exit_code=0)
         t.equal(self.call("GET", JOBS + "/" + id)["status"]["succeeded"], 1)
+        self.volumes(t)
         # Nine do not fit on eight GPUs and two; the one that waits comes up once there is room.
         ids = [self.create(tag="e") for _ in range(11)]
         t.turn(5)
@@ -150,3 +151,49 @@ class Kubernetes(Client):
         id = self.create(tag="f", type=self.other)
         pod = self.call("GET", PODS + "?labelSelector=rille-lease%3Df")["items"][0]
         t.equal(pod["status"]["containerStatuses"][0]["state"]["waiting"]["reason"], "ImagePullBackOff")
+
+    def volumes(self, t):
+        at = "/api/v1/namespaces/default/persistentvolumeclaims"
+
+        def claim(name, mode="ReadWriteOnce", size="10Gi", **spec):
+            return dict(apiVersion="v1", kind="PersistentVolumeClaim", metadata=dict(name=name, labels={"of": "x"}),
+                        spec=dict(accessModes=[mode], resources=dict(requests=dict(storage=size)), **spec))
+
+        def phase(name):
+            return self.call("GET", f"{at}/{name}")["status"]["phase"]
+
+        def waits(name):
+            pod = self.call("GET", PODS + "?labelSelector=job-name%3D" + name)["items"][0]
+            return pod["status"]["conditions"][0].get("message", "")
+
+        def box(name, **more):
+            mount = dict(name="v", persistentVolumeClaim=dict(claimName=name))
+            return self.create(tag="v", volumes=[mount], **more)
+
+        for wrong in (claim("x", mode="ReadWriteSome"), claim("x", size="a lot"), claim("Upper")):
+            t.code("Invalid", lambda: self.call("POST", at, wrong))
+        self.call("POST", at, claim("one"))
+        t.code("AlreadyExists", lambda: self.call("POST", at, claim("one")))
+        self.call("POST", at, claim("many", mode="ReadWriteMany", storageClassName="nfs"))
+        self.call("POST", at, claim("no", mode="ReadWriteMany"))  # the default class has no such mode
+        t.equal((phase("one"), phase("many"), phase("no")), ("Pending", "Bound", "Pending"))
+        t.equal(sorted(c["metadata"]["name"] for c in self.call("GET", at + "?labelSelector=of%3Dx")["items"]),
+                ["many", "no", "one"])
+        first = box("one", nodeSelector={"topology.kubernetes.io/zone": "zone-b", "nvidia.com/gpu.product": "Tesla-T4"})
+        t.turn(5)
+        t.equal((self.describe(first), phase("one")), ("running", "Bound"))
+        other = box("one", nodeSelector={"topology.kubernetes.io/zone": "zone-a", "nvidia.com/gpu.product": "Tesla-T4"})
+        t.equal((self.describe(other), "affinity" in waits(other)), ("starting", True))
+        t.equal("not found" in waits(box("none")), True)
+        t.equal("unbound" in waits(box("no")), True)
+        both = [box("many") for _ in range(2)]
+        t.turn(5)
+        t.equal([self.describe(b) for b in both], ["running"] * 2)
+        self.call("DELETE", at + "/one")  # it waits for its pod
+        t.equal("deletionTimestamp" in self.call("GET", at + "/one")["metadata"], True)
+        self.call("DELETE", JOBS + "?labelSelector=rille-lease%3Dv&propagationPolicy=Background")
+        t.turn(5)
+        t.code("NotFound", lambda: self.call("GET", at + "/one"))
+        for name in ("many", "no"):
+            self.call("DELETE", f"{at}/{name}")
+        t.code("NotFound", lambda: self.call("GET", at + "/many"))

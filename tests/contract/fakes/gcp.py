@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 """Google Compute Engine v1 with the token endpoint of service accounts (JWT, RS256) and the Cloud Billing catalogue.
-Here: tokens, paths, operations; gcp_compute.py has instances, gcp_more.py catalogue, prices, disks. An instance's name
-is unique in its zone; requestId makes a call once. What a requestId with another body does is nowhere said: here the
-first answer comes again. Stock runs out late, in the operation.
+Here: tokens, paths, operations; gcp_compute.py has instances, gcp_disks.py disks, gcp_more.py the rest. An instance's
+name is unique in its zone; requestId makes a call once. What a requestId with another body does is nowhere said: here
+the first answer comes again. Stock runs out late, in the operation.
 """
 import json, os, re, shutil, tempfile, urllib.parse
 
 import signatures
 from base import Fake, Refusal, Reply, main
 from gcp_compute import Compute
+from gcp_disks import Disks
 from gcp_more import TYPES, ZONES, More
 from lending import TOKEN, way, wrong
 from rsa_key import EXPONENT, RsaKey
@@ -28,10 +29,12 @@ ROUTES = [
                     ("GET", "/zones/(?P<zone>[^/]+)/instances/(?P<name>[^/]+)",
                      "getInstance"), ("DELETE", "/zones/(?P<zone>[^/]+)/instances/(?P<name>[^/]+)", "deleteInstance"),
                     ("POST",
-                     "/zones/(?P<zone>[^/]+)/instances/(?P<name>[^/]+)/(?P<action>stop|start|setMachineType|setLabels)",
+                     "/zones/(?P<zone>[^/]+)/instances/(?P<name>[^/]+)/"
+                     "(?P<action>stop|start|setMachineType|setLabels|attachDisk)",
                      "actOnInstance"), ("GET", "/zones/(?P<zone>[^/]+)/operations/(?P<name>[^/]+)", "getOperation"),
                     ("POST", "/zones/(?P<zone>[^/]+)/operations/(?P<name>[^/]+)/wait",
                      "waitOperation"), ("GET", "/zones/(?P<zone>[^/]+)/disks/(?P<name>[^/]+)", "getDisk"),
+                    ("POST", "/zones/(?P<zone>[^/]+)/disks", "insertDisk"),
                     ("DELETE", "/zones/(?P<zone>[^/]+)/disks/(?P<name>[^/]+)",
                      "deleteDisk"), ("GET", "/global/(?P<kind>firewalls)", "list"),
                     ("POST", "/global/firewalls", "insertFirewall"),
@@ -47,7 +50,7 @@ def refusal(status, reason, message, word, headers=None):
     return Refusal(status, reason, message, headers, word=word)
 
 
-class Gcp(Compute, More, Fake):
+class Gcp(Compute, Disks, More, Fake):
     name, notice, end = "gcp", 30.0, 1.0
     billing = dict(unit_s=1, minimum_s=60, from_live=True, until="gone")
     ENDS, disk_price, address_price = "deleteInstance", 0.10, 0.005
@@ -77,6 +80,8 @@ class Gcp(Compute, More, Fake):
         "compute.subnetworks.useExternalIp", "getInstance": "compute.instances.get",
         "aggregatedInstances": "compute.instances.list", "aggregatedDisks": "compute.disks.list",
         "getDisk": "compute.disks.get", "deleteDisk": "compute.disks.delete",
+        "insertDisk": "compute.disks.create compute.disks.setLabels",
+        "attachDisk": "compute.instances.attachDisk compute.disks.use",
         "deleteInstance": "compute.instances.delete", "getOperation": "compute.zoneOperations.get",
         "stop": "compute.instances.stop", "start": "compute.instances.start",
         "setMachineType": "compute.instances.setMachineType", "getServiceAccountKey": "iam.serviceAccountKeys.get",

@@ -2,7 +2,7 @@
 import re, uuid
 
 from base import Refusal, Reply
-from gcp_more import PERSISTENT
+from gcp_disks import PERSISTENT
 from rules import Rules, flatten
 from world import Machine, stamp, unstamp
 
@@ -191,8 +191,10 @@ class Compute:
             name = (disk.get("initializeParams") or {}).get("diskName") or (m.name if n == 0 else f"{m.name}-{n}")
             labels = (disk.get("initializeParams") or {}).get("labels") or {}
             size = (disk.get("initializeParams") or {}).get("diskSizeGb", "10")
+            kind = (disk.get("initializeParams") or {}).get("diskType", "pd-standard").rpartition("/")[2]
+            device = disk.get("deviceName", f"persistent-disk-{n}")
             self.world.attach("disk", f"{zone}/{name}", labels, m.id, disk.get("autoDelete", False), zone=zone,
-                              name=name, size=str(size))
+                              name=name, size=str(size), type=kind, device=device)
         return m
 
     def type_of(self, p):
@@ -237,12 +239,15 @@ class Compute:
             raise self.invalid(
                 "Invalid value for field 'resource.networkInterfaces': ''. At least one network interface is "
                 "required.")
-        for key, value in (p.get("labels") or {}).items():
+        self.check_labels(p.get("labels") or {})
+        self.check_scheduling(p, type)
+
+    def check_labels(self, labels):
+        for key, value in labels.items():
             if not re.fullmatch(r"[a-z][-_a-z0-9]{0,62}", key) or not re.fullmatch(r"[-_a-z0-9]{0,63}", str(value)):
                 raise self.invalid(
                     f"Invalid value for field 'resource.labels': '{key}={value}'. Label keys and values are "
                     "lower-case letters, digits, underscores and dashes, at most 63.")
-        self.check_scheduling(p, type)
 
     def check_scheduling(self, p, type):
         s = p.get("scheduling") or {}
@@ -282,6 +287,7 @@ class Compute:
     def instance(self, m):
         p = m.facts["body"]
         early = self.world.now() - m.since < self.world.start / 2
+        boots = f"{m.zone}/{(p['disks'][0].get('initializeParams') or {}).get('diskName') or m.name}"
         nic = dict(name="nic0", networkIP="10.128.0.2", network=self.link("global/networks/default"))
         if p["networkInterfaces"][0].get("accessConfigs") and m.phase == "running":
             nic["accessConfigs"] = [dict(type="ONE_TO_ONE_NAT", name="External NAT", natIP="127.0.0.1")]
@@ -293,8 +299,9 @@ class Compute:
             labelFingerprint="42WmSpB8rSM=", networkInterfaces=[nic], scheduling=p.get("scheduling") or {},
             guestAccelerators=p.get("guestAccelerators") or [], metadata=dict(p.get("metadata") or {}, fingerprint="x"),
             selfLink=self.link(f"zones/{m.zone}/instances/{m.name}"), disks=[
-                dict(boot=True, autoDelete=t.dies_with, source=self.link(f"zones/{m.zone}/disks/{t.facts['name']}"))
-                for t in self.world.things.values() if t.machine == m.id
+                dict(boot=t.id == boots, autoDelete=t.dies_with, deviceName=t.facts.get("device", ""),
+                     source=self.link(f"zones/{m.zone}/disks/{t.facts['name']}"))
+                for t in self.world.things.values() if t.machine == m.id and t.kind == "disk"
             ])
 
     def getInstance(self, request):

@@ -1,7 +1,8 @@
-"""What gcp.py has beside instances: lists with filters, catalogue, quotas, prices by component, disks, metadata."""
+"""What gcp.py has beside instances and disks: lists with filters, catalogue, quotas, prices by component, metadata."""
 import re, time
 
-from base import Refusal, Reply
+from base import Reply
+from gcp_disks import NEWER
 from world import RESERVED, Type
 
 ZONES = {
@@ -25,7 +26,6 @@ GPUS = {
     "nvidia-rtx-pro-6000": ("RTX 6000 96GB", 2_100_000, 96, 8)
 }
 SPOT = 0.4
-PERSISTENT = ("pd-standard", "pd-balanced", "pd-ssd")  # what a type takes, unless its row says otherwise
 
 
 def sum_of(name, gpu, count, vcpus, memory, share=1):
@@ -46,13 +46,13 @@ TYPES = [
     machine("n1-standard-4", "", 0, 4, 15),
     machine("n1-standard-4+nvidia-tesla-t4:1", "nvidia-tesla-t4", 1, 4, 15),
     machine("n1-standard-4+nvidia-tesla-t4:2", "nvidia-tesla-t4", 2, 4, 15),
-    machine("g2-standard-4", "nvidia-l4", 1, 4, 16),
-    machine("g2-standard-24", "nvidia-l4", 2, 24, 96),
+    machine("g2-standard-4", "nvidia-l4", 1, 4, 16, disks=NEWER[:2]),
+    machine("g2-standard-24", "nvidia-l4", 2, 24, 96, disks=NEWER[:2]),
     machine("a2-highgpu-1g", "nvidia-tesla-a100", 1, 12, 85),
     machine("a2-highgpu-8g", "nvidia-tesla-a100", 8, 96, 680),
-    machine("a3-highgpu-1g", "nvidia-h100-80gb", 1, 26, 234),
-    machine("a3-highgpu-8g", "nvidia-h100-80gb", 8, 208, 1872, zones=["us-central1-a"]),
-    machine("a3-megagpu-8g", "nvidia-h100-mega-80gb", 8, 208, 1872),
+    machine("a3-highgpu-1g", "nvidia-h100-80gb", 1, 26, 234, disks=NEWER),
+    machine("a3-highgpu-8g", "nvidia-h100-80gb", 8, 208, 1872, zones=["us-central1-a"], disks=NEWER),
+    machine("a3-megagpu-8g", "nvidia-h100-mega-80gb", 8, 208, 1872, disks=NEWER),
     machine("a3-ultragpu-8g", "nvidia-h200-141gb", 8, 224, 2952, disks=("hyperdisk-balanced", "hyperdisk-extreme")),
     machine("a4-highgpu-8g", "nvidia-b200", 8, 224, 3968, disks=("hyperdisk-balanced", "hyperdisk-extreme")),
     machine("g4-standard-48", "nvidia-rtx-pro-6000", 1, 48, 180, disks=("hyperdisk-balanced", "hyperdisk-extreme")),
@@ -198,29 +198,6 @@ class More:
             200,
             dict(kind="compute#image", name=self.place["name"] + "-v1", family=self.place["name"], status="READY",
                  selfLink=self.link("global/images/" + self.place["name"] + "-v1")))
-
-    def disk(self, t):
-        return dict(kind="compute#disk", name=t.facts["name"], sizeGb=t.facts["size"], labels=t.tags, status="READY",
-                    zone=self.link("zones/" + t.facts["zone"]),
-                    users=[self.link(f"zones/{t.facts['zone']}/instances/{t.machine}")] if t.machine else [])
-
-    def find_disk(self, request):
-        t = self.world.things.get(f"{self.place['zone']}/{self.place['name']}")
-        if not t or t.ended is not None:
-            raise self.absent(request.path)
-        return t
-
-    def getDisk(self, request):
-        return Reply(200, self.disk(self.find_disk(request)))
-
-    def deleteDisk(self, request):
-        t = self.find_disk(request)
-        if t.machine:
-            raise Refusal(400, "resourceInUseByAnotherResource",
-                          f"The disk resource '{t.facts['name']}' is already being used "
-                          f"by '{t.machine}'", word="INVALID_ARGUMENT")
-        t.ended = self.world.now()
-        return Reply(200, self.operation_view(self.operation("deleteDisk", None, t.facts["zone"], self.link("disks"))))
 
     def described(self, text, usage, region):
         if not usage.startswith("Commit"):

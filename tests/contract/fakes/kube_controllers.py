@@ -3,12 +3,13 @@ watches read. Mixed into the fake; runs before and after each request.
 """
 import json
 
+from kube_claims import Claims
 from kube_objects import NODES, gpus_of, job_view, node_view, pod_view
 
 PLURALS = ("pods", "jobs", "nodes", "persistentvolumeclaims")
 
 
-class Controllers:
+class Controllers(Claims):
 
     def views(self, plural):
         """(namespace, name) -> object as it is now."""
@@ -17,7 +18,7 @@ class Controllers:
         if plural == "jobs":
             return {k: job_view(j, self.world.now()) for k, j in self.jobs.items()}
         if plural == "persistentvolumeclaims":
-            return {k: c["object"] for k, c in self.claims.items()}
+            return {k: self.claim_view(c) for k, c in self.claims.items()}
         return {(m.facts["namespace"], m.facts["pod"]): pod_view(m, self.world.now())
                 for m in self.world.machines.values() if m.phase != "gone" or m.facts.get("kept")}
 
@@ -73,6 +74,7 @@ class Controllers:
                     job["failures"] += 1
                     job["pod"] = self.pod_of(job)
         self.bury_finished()
+        self.bury_claims()
 
     def bury_finished(self):
         for place, job in list(self.jobs.items()):
@@ -83,11 +85,15 @@ class Controllers:
 
     def place_pod(self, m):
         spec, want = m.facts["spec"], gpus_of(m.facts["spec"])
-        for node in NODES:
+        m.facts["why"], there = self.hindered(m)
+        for node in [] if m.facts["why"] else NODES:
             chosen = all(node["labels"].get(k) == v for k, v in (spec.get("nodeSelector") or {}).items())
             tolerated = not node["gpus"] or any(
                 t.get("key") in ("nvidia.com/gpu", None) for t in spec.get("tolerations", []))
-            if chosen and tolerated and self.free(node) >= want and (want or not node["gpus"]):
-                m.facts["node"], m.zone = node["name"], node["labels"]["topology.kubernetes.io/zone"]
+            zone = node["labels"]["topology.kubernetes.io/zone"]
+            if chosen and tolerated and there in (None, zone) and self.free(node) >= want and (
+                    want or not node["gpus"]):
+                m.facts["node"], m.zone = node["name"], zone
+                self.bind(m, m.zone)
                 m.go("running", self.world.now() + self.world.start)
                 return

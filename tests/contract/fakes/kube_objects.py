@@ -132,8 +132,9 @@ def pod_view(m, now):
     else:
         conditions.append(
             dict(
-                type="PodScheduled", status="False", reason="Unschedulable", message="0/6 nodes are available: 5 "
-                "Insufficient nvidia.com/gpu, 1 node(s) didn't match Pod's node affinity/selector."))
+                type="PodScheduled", status="False", reason="Unschedulable", message=m.facts.get("why") or
+                "0/6 nodes are available: 5 Insufficient nvidia.com/gpu, 1 node(s) didn't match Pod's node "
+                "affinity/selector."))
     if m.phase in ("running", "ending"):
         phase, state = "Running", dict(running=dict(startedAt=stamp(m.since)))
         conditions += [dict(type="Ready", status="True" if m.phase == "running" else "False")]

@@ -2,12 +2,13 @@
 """A Kubernetes API server as far as a client that rents GPUs needs it: nodes, pods, jobs, claims; get, list with pages
 and selectors, watch with bookmarks and 410, create, merge patch, delete with its propagation. A bearer token in a
 kubeconfig, or a client certificate. Jobs make pods, pods are scheduled on nodes with free GPUs or stay Pending.
-kube_objects.py says what objects look like, kube_controllers.py what happens by itself. Stricter than the default:
-unknown fields are refused. No price, no discovery for kubectl, no exec.
+kube_objects.py says what objects look like, kube_controllers.py what happens by itself, kube_claims.py what
+claims do. Stricter than the default: unknown fields are refused. No price, no discovery for kubectl, no exec.
 """
 import base64, json, os, re, shutil, tempfile, time
 
 from base import Fake, Refusal, Reply, main
+from kube_claims import check_claim
 from kube_controllers import Controllers
 from kube_objects import CLAIM, JOB, POD, PRODUCTS, check_labels, check_pod, check_types, gpus_of, kept
 from rules import flatten
@@ -54,7 +55,8 @@ class Kubernetes(Controllers, Fake):
 
     def settings(self):
         return dict(endpoints=dict(kubernetes=self.url), regions=["zone-a", "zone-b"], namespace="default",
-                    image="rille/agent:1", wait="0s", kubeconfig=self.kubeconfig())
+                    image="rille/agent:1", wait="0s", kubeconfig=self.kubeconfig(),
+                    storage_classes=dict(nfs="ReadWriteMany"))
 
     def kubeconfig(self):
         path = os.path.join(self.folder, "config")
@@ -187,9 +189,8 @@ class Kubernetes(Controllers, Fake):
             p, metadata=dict(p["metadata"], namespace=namespace, uid=self.world.uuid(),
                              creationTimestamp=stamp(self.world.now())))
         if self.plural == "persistentvolumeclaims":
-            self.claims[place] = dict(
-                object=dict(p, status=dict(phase="Bound")),
-                thing=self.world.attach("disk", name, p["metadata"].get("labels", {}), None, False))
+            check_claim(p, status)
+            self.new_claim(place, p)
             self.sync()
             return Reply(201, self.current(self.plural, place))
         spec = p["spec"] if self.plural == "pods" else p["spec"]["template"]["spec"]
@@ -353,7 +354,7 @@ class Kubernetes(Controllers, Fake):
                         m.facts["kept"] = False
                         m.terminate() if m.phase != "finished" else m.enter("gone", self.world.now(), "user")
             else:
-                self.claims.pop(place)["thing"].ended = self.world.now()
+                self.claims[place]["deleting"] = self.claims[place]["deleting"] or self.world.now()
         return Reply(200, dict(kind="Status", apiVersion="v1", metadata={}, status="Success"))
 
     def drop_job(self, place, policy):
@@ -381,6 +382,10 @@ class Kubernetes(Controllers, Fake):
             m = self.machine_of(a["id"])
             m.facts["exit"] = a.get("exit_code", 0)
             m.enter("finished", self.world.now(), "exit")
+        elif what == "untag" and any(k[1] == a["id"] for k in self.claims):
+            for place, c in self.claims.items():
+                if place[1] == a["id"]:
+                    c["object"]["metadata"].update(labels={}, annotations={})
         elif what == "compact":
             self.sync()
             self.events, self.oldest = [], self.version

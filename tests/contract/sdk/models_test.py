@@ -99,13 +99,14 @@ class Aws(Models, unittest.TestCase):
 
 class Gcp(Models, unittest.TestCase):
     name = "gcp"
-    COMPARED = ("POST Instance", "POST Firewall", "Instance", "Operation")
+    COMPARED = ("POST Instance", "POST Firewall", "POST Disk", "POST AttachedDisk", "Instance", "Disk", "Operation")
+    SENT = dict(instances="Instance", firewalls="Firewall", disks="Disk", attachDisk="AttachedDisk")
 
     def problems(self, call):
         from google.cloud import compute_v1
         out = []
-        place = re.search(r"/(instances|firewalls)$", call["path"]) if call["method"] == "POST" else None
-        texts = [("POST ", dict(instances="Instance", firewalls="Firewall")[place[1]], call["body"])] if place else []
+        sent = self.SENT.get(call["path"].rpartition("/")[2]) if call["method"] == "POST" else None
+        texts = [("POST ", sent, call["body"])] if sent else []
         if call["answer"].startswith("{"):
             kind = json.loads(call["answer"]).get("kind", "")
             if kind.startswith("compute#"):

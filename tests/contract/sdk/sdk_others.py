@@ -159,7 +159,8 @@ class Gcp(Sdk):
                     c.AttachedDisk(
                         boot=True, auto_delete=True,
                         initialize_params=c.AttachedDiskInitializeParams(source_image=self.settings["image"],
-                                                                         disk_size_gb=100))
+                                                                         disk_size_gb=100, disk_type=(
+                                                                             "zones/us-central1-a/diskTypes/pd-ssd")))
                 ], network_interfaces=[
                     c.NetworkInterface(network="global/networks/default",
                                        access_configs=[c.AccessConfig(type_="ONE_TO_ONE_NAT")])

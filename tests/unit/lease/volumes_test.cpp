@@ -25,7 +25,7 @@ class Shelf final : public provider::Provider, public provider::VolumeSeller {
     return all;
   }
   Async<std::vector<provider::Offer>> volume_offers(provider::VolumeWish wish, CancelToken) override {
-    co_return std::vector<provider::Offer>{provider::volume_offer(name_, wish.kind, "r1", price)};
+    co_return std::vector<provider::Offer>{provider::volume_offer(name_, wish.kind, place, price)};
   }
   Async<std::vector<provider::Offer>> offers(provider::OfferQuery query, CancelToken) override {
     std::vector<provider::Offer> out;
@@ -79,6 +79,7 @@ class Shelf final : public provider::Provider, public provider::VolumeSeller {
   std::set<std::string> hidden;  // the provider does not show these
   std::vector<std::string> deleted;
   Micros price = 1'000;
+  std::string place = "r1";  // region of the volumes
   int creates = 0, looks = 0;
   bool stillborn = false, breaks = false;
 
@@ -108,10 +109,10 @@ struct Home : lease::test::World {
     if (!*made) FAIL(made->error().message);
     return **made;
   }
-  lease::Lease box_with(const lease::Lease& disk) {
+  lease::Lease box_with(const lease::Lease& disk, Value options = Value()) {
     Value volumes;
     volumes.set("data", disk.id);
-    const auto made = rent(wanted("r", "box", Value().set("volumes", volumes)));
+    const auto made = rent(wanted("r", "box", options.set("volumes", volumes)));
     REQUIRE(made);
     if (!*made) FAIL(made->error().message);
     return **made;
@@ -175,7 +176,8 @@ TEST_CASE("what a request says of volumes survives the journal", "[unit]") {
   traits.shared = true;
   traits.keep = false;
   provider::tell_volume(request.extra, traits);
-  provider::tell_mounts(request.extra, {{"data", "vol-1", "l-1", "r-a", true}, {"tmp", "vol-2", "l-2", "", false}});
+  provider::tell_mounts(request.extra,
+                        {{"data", "r/vol-1", "l-1", "r-a", true, "nfs"}, {"tmp", "vol-2", "l-2", "", false}});
   request.offer = provider::volume_offer("p", "nfs", "r", 100);
   request.tag = "t", request.token = "k", request.disk_bytes = 1'500'000'000;
   const provider::CreateRequest back =
@@ -188,6 +190,8 @@ TEST_CASE("what a request says of volumes survives the journal", "[unit]") {
   CHECK(provider::mounts_in(back)[0].at == "data");
   CHECK(provider::mounts_in(back)[0].zone == "r-a");
   CHECK(provider::mounts_in(back)[0].shared);
+  CHECK(provider::mounts_in(back)[0].kind == "nfs");
+  CHECK(provider::mounts_in(back)[0].own_id() == "vol-1");
   CHECK(provider::mounts_in(back)[1].lease == "l-2");
   CHECK(back.offer.price_micros_per_hour == 0);
   CHECK(back.offer.disk_micros(back.disk_bytes) == 200);  // started gigabytes
@@ -331,6 +335,34 @@ TEST_CASE("an instance is rented in the zone of its volume, and stays there", "[
   CHECK(refused->error().message.find("the rent asks for another place") != std::string::npos);
   CHECK(home.row(box.id).state == "live");
   CHECK(home.shelf->deleted.empty());
+}
+
+TEST_CASE("an instance with a volume of no region is rented where the options say", "[lease]") {
+  Home home;
+  home.shelf->place = "";
+  const lease::Lease disk = home.make(), box = home.box_with(disk, Value().set("region", "r1"));
+  CHECK(box.request.offer.region == "r1");
+  const Value volumes = Value().set("data", disk.id);
+  for (const char* region : {"", "r1"}) {
+    Value options = Value().set("volumes", volumes);
+    if (*region) options.set("region", region);
+    const auto there = lease::placed(home.journal->reader(), options);
+    REQUIRE(there);
+    CHECK(there->text("provider") == "shelf");
+    CHECK(there->text("region") == region);
+  }
+}
+
+TEST_CASE("volumes: the zone of a machine that gets them", "[unit]") {
+  const std::vector<provider::Mount> both{{"a", "r/vol-1", "l-1", "r-a"}, {"b", "r/vol-2", "l-2", "r-b"}};
+  const std::vector<provider::Mount> one{both.front()};
+  CHECK(provider::zone_with({}, "r-c").value() == "r-c");
+  CHECK(provider::zone_with(one, "").value() == "r-a");
+  const auto refused = provider::zone_with(both, "");
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().kind == ErrorKind::capacity);
+  CHECK(refused.error().message == "the volume vol-2 is in zone r-b, and not in r-a");
+  CHECK_FALSE(provider::zone_with(one, "r-b"));
 }
 
 TEST_CASE("a volume is live once its provider can attach it", "[lease]") {

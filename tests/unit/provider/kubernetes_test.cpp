@@ -1,6 +1,7 @@
 #include <catch2/catch.hpp>
 
 #include "runtime/core/base/time.hpp"
+#include "runtime/workflow/provider/kubernetes/claims.hpp"
 #include "runtime/workflow/provider/kubernetes/objects.hpp"
 
 using namespace rille;
@@ -168,6 +169,85 @@ TEST_CASE("kubernetes: the Job that is ordered") {
   CHECK(pod.integer("terminationGracePeriodSeconds") == 30);
   CHECK(kube_machine(job, Value(), 0).tag == request.tag);
   CHECK(kube_machine(job, Value(), 0).state == MachineState::pending);
+}
+
+TEST_CASE("kubernetes: a volume is a claim, and a pod mounts it") {
+  KubeSettings settings;
+  CHECK(kube_volume_kinds(settings).size() == 1);
+  settings.storage_classes = json(R"({"fast": "ReadWriteOnce", "nfs": "ReadWriteMany"})");
+  const std::vector<VolumeKind> kinds = kube_volume_kinds(settings);
+  REQUIRE(kinds.size() == 3);
+  CHECK(kinds[0].name == "default");
+  CHECK_FALSE(kinds[1].shared);
+  CHECK(kinds[2].name == "nfs");
+  CHECK(kinds[2].shared);
+
+  CreateRequest request;
+  request.tag = "rille-0123-v-g1-x1900000000";
+  request.disk_bytes = 10'000'000'000;
+  tell_volume(request.extra, {"nfs", true, true});
+  const Value claim = kube_claim(request, settings);
+  CHECK(claim["metadata"].text("name") == kube_name(request.tag));
+  CHECK(claim["spec"].to_json() ==
+        R"({"accessModes":["ReadWriteMany"],"resources":{"requests":{"storage":"10000000000"}},)"
+        R"("storageClassName":"nfs"})");
+  Value ordinary{Value::Object{}};
+  tell_volume(ordinary, {"default", false, true});
+  request.extra = ordinary;
+  CHECK(kube_claim(request, settings)["spec"]["accessModes"].to_json() == R"(["ReadWriteOnce"])");
+  CHECK(kube_claim(request, settings)["spec"]["storageClassName"].is_null());  // the cluster's own choice
+
+  const Machine volume = kube_volume(claim);
+  CHECK(volume.id == "volume-" + kube_name(request.tag));
+  CHECK(volume.tag == request.tag);
+  CHECK(volume.state == MachineState::live);
+  CHECK(kube_claim_in(volume.id) == kube_name(request.tag));
+  CHECK(kube_claim_in(kube_name(request.tag)).empty());
+  for (const char* ends :
+       {R"({"status": {"phase": "Lost"}})", R"({"metadata": {"deletionTimestamp": "2026-11-01T00:00:00Z"}})"})
+    CHECK(kube_volume(json(ends)).state == MachineState::terminating);
+
+  CreateRequest box;
+  box.tag = "rille-0123-b-g1-x1900000000";
+  box.offer.id = "z/cpu";
+  tell_mounts(box.extra, {{"data", volume.id, "l-1", "", true, "nfs"}});
+  const Value pod = kube_job(box, settings, 0)["spec"]["template"]["spec"];
+  CHECK((*pod["volumes"].as_array())[1].to_json() ==
+        R"({"name":"volume-1","persistentVolumeClaim":{"claimName":")" + kube_name(request.tag) + "\"}}");
+  const Value& container = (*pod["containers"].as_array())[0];
+  CHECK((*container["volumeMounts"].as_array())[1].to_json() == R"({"mountPath":"/mnt/rille/data","name":"volume-1"})");
+  CHECK(container["command"].as_array()->back() == Value("data"));
+  const Value::Array pods{Value().set("metadata", Value().set("name", "p")).set("spec", pod)};
+  CHECK(kube_user_of(pods, kube_name(request.tag)) == "p");
+  CHECK(kube_user_of(pods, "another").empty());
+}
+
+TEST_CASE("kubernetes: volumes are sold in the zones of the nodes, and a shared one in all of them") {
+  const auto node = [](const char* name, const char* zone) {
+    Value labels{Value::Object{}};
+    if (*zone) labels.set("topology.kubernetes.io/zone", zone);
+    return Value()
+        .set("metadata", Value().set("name", name).set("labels", labels))
+        .set("status", json(R"({"conditions": [{"type": "Ready", "status": "True"}]})"));
+  };
+  KubeSettings settings;
+  settings.storage_classes = json(R"({"nfs": "ReadWriteMany"})");
+  const Value::Array nodes{node("1", "b"), node("2", "a"), node("3", "a")};
+  VolumeWish wish;
+  wish.kind = "default";
+  const auto regions = [&](const Value::Array& of) {
+    std::vector<std::string> out;
+    for (const Offer& o : kube_volume_offers(of, settings, wish)) out.push_back(o.region);
+    return out;
+  };
+  CHECK(regions(nodes) == std::vector<std::string>{"a", "b"});
+  CHECK(regions({node("1", "")}) == std::vector<std::string>{"cluster"});
+  wish.region = "b";
+  CHECK(regions(nodes) == std::vector<std::string>{"b"});
+  wish.kind = "nfs";
+  CHECK(regions(nodes) == std::vector<std::string>{"b"});
+  wish.region = "";
+  CHECK(regions(nodes) == std::vector<std::string>{""});
 }
 
 TEST_CASE("kubernetes: what a Job and its pod say of the machine") {

@@ -20,7 +20,8 @@ constexpr const char* policy_text = R"json({
     "Microsoft.Compute/locations/usages/read",
     "Microsoft.Compute/virtualMachines/read", "Microsoft.Compute/virtualMachines/write",
     "Microsoft.Compute/virtualMachines/delete", "Microsoft.Compute/virtualMachines/deallocate/action",
-    "Microsoft.Compute/virtualMachines/start/action", "Microsoft.Compute/disks/read",
+    "Microsoft.Compute/virtualMachines/start/action",
+    "Microsoft.Compute/virtualMachines/attachDetachDataDisks/action", "Microsoft.Compute/disks/read",
     "Microsoft.Compute/disks/write", "Microsoft.Compute/disks/delete",
     "Microsoft.Network/locations/operations/read", "Microsoft.Network/networkInterfaces/read",
     "Microsoft.Network/networkInterfaces/write", "Microsoft.Network/networkInterfaces/delete",
@@ -86,6 +87,20 @@ Async<> Arm::change_size(std::string name, std::string size, CancelToken token) 
   properties.set("hardwareProfile", std::move(hardware));
   body.set("properties", std::move(properties));
   RILLE_CO_TRY(Value answer, co_await call("PATCH", url, std::move(body), token));
+  co_return co_await finished(std::move(answer), act_patience_ms, std::move(token));
+}
+
+Async<> Arm::attach(std::string name, std::vector<Attached> volumes, CancelToken token) {
+  Value::Array all;
+  for (const Attached& volume : volumes) {
+    Value one;
+    one.set("diskId", id_of(disks, volume.disk)).set("lun", volume.unit);
+    one.set("caching", "None").set("deleteOption", "Detach");
+    all.push_back(std::move(one));
+  }
+  const std::string url = base_url_ + id_of(machines, name) + "/attachDetachDataDisks?api-version=" + compute_version;
+  Value body = Value().set("dataDisksToAttach", std::move(all));
+  RILLE_CO_TRY(Value answer, co_await call("POST", url, std::move(body), token));
   co_return co_await finished(std::move(answer), act_patience_ms, std::move(token));
 }
 

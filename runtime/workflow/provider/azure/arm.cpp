@@ -54,6 +54,8 @@ constexpr net::Meaning meanings[] = {
     {"RequestDisallowedByPolicy", Trouble::auth, "a policy of the subscription forbids it"},
     {"ReadOnlyDisabledSubscription", Trouble::auth, "the subscription is disabled"},
     {"PropertyChangeNotAllowed", Trouble::conflict},
+    {"ConflictingUserInput", Trouble::conflict},
+    {"AttachDiskWhileBeingDetached", Trouble::conflict},
     {reserved_code, Trouble::conflict, "Azure frees it after three minutes"},
     {"PublicIPAddressCannotBeDeleted", Trouble::conflict, "the network interface that uses it must be deleted first"},
     {"InUseNetworkSecurityGroupCannotBeDeleted", Trouble::conflict,
@@ -382,7 +384,23 @@ Async<VirtualMachine> Arm::describe(std::string name, CancelToken token) {
     if (code.starts_with("ProvisioningState/failed/")) out.failure = code.substr(25);
   }
   if (const Result<std::int64_t> at = parse_utc(v["properties"].text("timeCreated"))) out.created_wall_us = *at;
+  for (const Value& disk : list_of(v["properties"]["storageProfile"]["dataDisks"])) {
+    const std::string id = disk["managedDisk"].text("id");
+    out.disks.push_back(id.substr(id.rfind('/') + 1));
+  }
+  if (const Value::Object* tags = v["tags"].as_object())
+    for (const auto& [key, value] : *tags)
+      if (key.starts_with(mount_key) && value.as_string())
+        out.volumes.push_back({std::atoi(key.c_str() + std::string_view(mount_key).size()), *value.as_string()});
   co_return out;
+}
+
+Resource Arm::read_resource(std::string kind, const Value& v) {
+  Resource out{std::move(kind), v.text("name"), v["tags"].text(tag_key), v.text("location")};
+  out.provisioning = v["properties"].text("provisioningState");
+  const Value::Array zones = list_of(v["zones"]);
+  if (!zones.empty() && zones[0].as_string()) out.zone = *zones[0].as_string();
+  return out;
 }
 
 // Requests the list of one resource kind. Resource Manager's list of all kinds is no use: it shows new resources late,
@@ -392,7 +410,7 @@ Async<std::vector<Resource>> Arm::all_of(std::string kind, CancelToken token) {
   RILLE_CO_TRY(const Value::Array rows, co_await pages(std::move(url), token));
   std::vector<Resource> out;
   for (const Value& v : rows)
-    if (v.text("location") == region_) out.push_back({kind, v.text("name"), v["tags"].text(tag_key), region_});
+    if (v.text("location") == region_) out.push_back(read_resource(kind, v));
   co_return out;
 }
 

@@ -11,6 +11,7 @@
 namespace rille::provider::azure {
 
 inline constexpr const char* tag_key = "rille";
+inline constexpr const char* mount_key = "rille-volume-";  // with the logical unit: the machine's tag for a volume
 inline constexpr std::string_view machines = "virtualMachines", disks = "disks", interfaces = "networkInterfaces",
                                   addresses = "publicIPAddresses", groups = "networkSecurityGroups";
 
@@ -24,11 +25,19 @@ struct Prices {
 
 struct Resource {
   std::string kind, name, tag, location;  // kind: `machines`, `disks`, `interfaces`, `addresses` or `groups`
+  std::string provisioning = {}, zone = {};
+};
+
+struct Attached {
+  int unit = 0;      // the logical unit
+  std::string disk;  // name
 };
 
 struct VirtualMachine {
   std::string name, tag, type, location, provisioning, power, failure;  // failure: error code; "": none
   std::int64_t created_wall_us = 0;
+  std::vector<std::string> disks;  // names of the attached data disks
+  std::vector<Attached> volumes;   // that it is to have
 };
 
 // Features that a virtual machine size must support.
@@ -54,6 +63,7 @@ class Arm {
   Async<> put(std::string kind, std::string name, Value body, std::int64_t send_by_wall_us, CancelToken token);
   Async<VirtualMachine> describe(std::string name, CancelToken token);
   Async<Value> get(std::string kind, std::string name, CancelToken token);
+  static Resource read_resource(std::string kind, const Value& v);
   Async<std::vector<Resource>> all_of(std::string kind, CancelToken token);  // in Rille's group and region
   // Deletes the resource; succeeds if it does not exist. `wait`: wait until it is deleted, for at most three minutes.
   // Does not retry after reserved_code.
@@ -65,6 +75,7 @@ class Arm {
   // `action`: "deallocate" or "start". change_size fails unless the machine is deallocated. Both wait for completion.
   Async<> act(std::string name, std::string action, CancelToken token);
   Async<> change_size(std::string name, std::string size, CancelToken token);
+  Async<> attach(std::string name, std::vector<Attached> volumes, CancelToken token);  // waits for completion
 
  private:
   std::string path_of(std::string_view kind) const;

@@ -11,6 +11,7 @@
 #include "runtime/core/net/credentials/azure/keys.hpp"
 #include "runtime/workflow/provider/addressed.hpp"
 #include "runtime/workflow/provider/azure/arm.hpp"
+#include "runtime/workflow/provider/azure/volumes.hpp"
 #include "runtime/workflow/provider/cloud/elsewhere.hpp"
 #include "runtime/workflow/provider/cloud/first_boot.hpp"
 #include "runtime/workflow/provider/cloud/prices.hpp"
@@ -31,7 +32,7 @@ using namespace azure;
 constexpr std::int64_t gb = 1'000'000'000, patience_ms = 30'000, create_patience_ms = 300'000;
 constexpr std::int64_t reserved_patience_ms = 240'000;  // Azure documents 180 s
 constexpr std::int64_t sizes_last_us = 24LL * 3'600'000'000, prices_last_us = 60LL * 60'000'000;
-constexpr std::size_t user_data_bytes_max = 65'535, name_length_max = 60;
+constexpr std::size_t user_data_bytes_max = 65'535, name_length_max = 60, volume_name_max = 70;
 constexpr std::string_view part_kinds[] = {disks, interfaces, addresses, groups};
 constexpr const char* user = "rille";  // admin user: Azure requires one other than root; Rille does not use it
 
@@ -70,7 +71,7 @@ struct Names {
 };
 
 std::string machine_of_part(const std::string& name) {
-  for (const char* end : {"-disk", "-nic", "-ip", "-nsg"})
+  for (const char* end : {"-disk", "-nic", "-ip", "-nsg", volume_end})
     if (name.ends_with(end)) return name.substr(0, name.size() - std::string_view(end).size());
   return name;
 }
@@ -99,11 +100,15 @@ Value usual_image(const Offer& offer) {
   return out;
 }
 
-class Region final : public cloud::RegionDriver, public cloud::AddressListed, public UsualDisk {
+class Region final : public cloud::RegionDriver,
+                     public cloud::AddressListed,
+                     public cloud::VolumeMaker,
+                     public UsualDisk {
  public:
   Region(Loop& loop, std::shared_ptr<Account> account, const std::string& name, Settings settings)
       : loop_(loop), account_(std::move(account)), settings_(std::move(settings)),
         arm_(loop, account_->chain, name, settings_.subscription, settings_.resource_group, settings_.endpoints),
+        volumes_(arm_, settings_.zone, settings_.kms_key),
         owner_(fmt::format("subscription {}, resource group {}", settings_.subscription, settings_.resource_group)) {}
   const std::string& region() const override { return arm_.region(); }
   bool is_id(std::string_view id) const override {
@@ -114,7 +119,10 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
   std::int64_t usual_disk_bytes(const Offer&) const override { return settings_.disk_bytes; }
 
   Async<std::vector<Offer>> offers(OfferQuery query, CancelToken token) override {
-    RILLE_CO_TRY(std::vector<Offer> fitting, co_await fitting_sizes(query, token));
+    std::vector<Offer> fitting;
+    if (query.zone.empty() || query.zone == settings_.zone) {
+      RILLE_CO_TRY(fitting, co_await fitting_sizes(query, token));
+    }
     const Result<> learnt = co_await learn_prices(fitting, token);
     std::vector<Offer> out;
     for (Offer& offer : fitting) {
@@ -139,7 +147,20 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
     co_return out;
   }
 
+  const std::vector<VolumeKind>& volume_kinds() const override { return Volumes::kinds(); }
+  // The price of a gigabyte comes from the settings (disk_price), as that of a machine's disk.
+  Async<std::vector<Offer>> volume_offers(VolumeWish wish, CancelToken) override {
+    Offer offer = provider::volume_offer("azure", wish.kind, region(), price_unknown);
+    co_return std::vector<Offer>(1, std::move(offer));
+  }
+
   Async<Machine> create(CreateRequest request, std::string type, CancelToken token) override {
+    if (is_volume(request)) {
+      std::string name = cloud::resource_name(request.tag, volume_name_max) + volume_end;
+      Value disk = resource(request.tag);
+      co_return co_await volumes_.create(std::move(request), std::move(disk), std::move(name), std::move(token));
+    }
+    RILLE_CO_CHECK(volumes_.check_zone(request));
     const Names names(cloud::resource_name(request.tag, name_length_max));
     RILLE_CO_TRY(Value order, order_of(request, type, names));
     Machine made;
@@ -174,8 +195,9 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
       co_return co_await machine_of(vm, token);
     }
     RILLE_CO_TRY(const Value there, co_await arm_.get(kind, name, token));
-    Resource part{kind, name, there["tags"].text(tag_key), region()};
+    Resource part = Arm::read_resource(kind, there);
     if (kind == disks) part.tag = machine_of_part(name);
+    if (kind == disks && Volumes::is_name(name)) co_return Volumes::machine_of(part);
     co_return left_over(part);
   }
 
@@ -195,6 +217,7 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
       if (r.kind == machines)
         asked.push_back({"the machine " + r.name,
                          [this, id = id_of(r.kind, r.name)](CancelToken t) { return describe(id, std::move(t)); }});
+      else if (r.kind == disks && Volumes::is_name(r.name)) out.push_back(Volumes::machine_of(r));
       else if (is_id(id_of(r.kind, r.name)) && !owners.contains(net::lower_case(machine_of_part(r.name))))
         out.push_back(left_over(r));
     }
@@ -430,7 +453,8 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
       if (value->empty())
         return make_error(ErrorKind::config, fmt::format("azure: region {} has no {}", region(), name),
                           "name a resource group, and the full id of a subnet, in the provider's settings");
-    RILLE_TRY(const std::string user_data, account_->access.user_data(request, false, user_data_bytes_max));
+    RILLE_TRY(const std::string user_data,
+              account_->access.user_data(request, false, user_data_bytes_max, Volumes::boot_disks(request)));
     const std::int64_t disk_bytes = request.disk_bytes ? request.disk_bytes : settings_.disk_bytes;
     Value disk, key, linux_part, os, nic, properties;
     disk.set("name", names.disk).set("createOption", "FromImage").set("deleteOption", "Delete");
@@ -460,7 +484,9 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
       properties.set("priority", "Spot").set("evictionPolicy", "Delete");
       properties.set("billingProfile", Value().set("maxPrice", most > 0 ? five_decimals(most) : -1.0));
     }
-    Value out = resource(request.tag);
+    Value out = resource(request.tag), tags = out["tags"];
+    Volumes::add_tags(tags, request);
+    out.set("tags", std::move(tags));
     if (!settings_.zone.empty()) out.set("zones", Value::Array{Value(settings_.zone)});
     out.set("properties", std::move(properties));
     return out;
@@ -478,6 +504,7 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
     const Names names(vm.name);
     RILLE_CO_TRY(const std::string address, co_await address_of(names, token));
     RILLE_CO_CHECK(account_->access.reach(m, vm.name, address));
+    if (m.state == MachineState::live) RILLE_CO_CHECK(co_await volumes_.attach(std::move(vm), m, token));
     co_return m;
   }
 
@@ -502,6 +529,7 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
   std::shared_ptr<Account> account_;
   Settings settings_;
   Arm arm_;
+  Volumes volumes_;
   std::string owner_;
   std::map<bool, std::pair<std::int64_t, std::vector<Offer>>> sizes_;  // key: spot; value: request time, answer
   std::map<std::string, std::pair<std::int64_t, Prices>> prices_;

@@ -20,7 +20,7 @@ inline constexpr FarRefusal azure_refusals[] = {{"AzureSpotFeatureNotEnabledForS
 inline constexpr const char* azure_options[] = {"reservation", "image"};
 inline constexpr const char* azure_secrets[] = {"AZURE_CLIENT_SECRET", "AZURE_CLIENT_CERTIFICATE_PASSWORD"};
 // `true` is Manner::narrow: a query gets prices of at most 100 sizes per region, so its answer serves no other query.
-inline constexpr Manner azure_manner{true, azure_variables, azure_refusals, azure_options, azure_notice,
-                                     0,    azure_secrets};
+inline constexpr Manner azure_manner{
+    true, azure_variables, azure_refusals, azure_options, azure_notice, 0, azure_secrets, true};
 
 }  // namespace rille::provider

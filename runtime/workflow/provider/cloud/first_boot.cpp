@@ -69,7 +69,9 @@ std::string mounts_disks(const std::vector<BootDisk>& disks) {
   std::string out;
   for (const BootDisk& disk : disks) {
     if (!disk.device.empty())
-      out += fmt::format(R"sh(while set -- {device}; [ ! -b "$1" ]; do sleep 1; done
+      out += fmt::format(R"sh(while set -- {device}
+  while [ $# -gt 1 ] && [ ! -b "$1" ]; do shift; done
+  [ ! -b "$1" ]; do sleep 1; done
 blkid -p "$1" >/dev/null
 [ $? -ne 2 ] || ! head -c 1048576 "$1" | cmp -s -n 1048576 - /dev/zero || mkfs.ext4 -q -F "$1"
 mkdir -p {path}

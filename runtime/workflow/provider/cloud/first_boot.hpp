@@ -17,7 +17,8 @@ inline constexpr const char* instance_directory = "/var/lib/rille/instance";
 
 // A volume in the instance's work folder, at `at`.
 struct BootDisk {
-  // device: its path on the machine, which may appear late; a shell pattern that only this disk matches. "": the
+  // device: its path on the machine, which may appear late; a shell pattern that only this disk matches,
+  // or several, of which one does. "": the
   // provider mounts it itself, at mounted_at().
   std::string at, device;
 };

@@ -15,9 +15,9 @@ constexpr const char* policy_text = R"json({
     "compute.projects.get", "compute.regions.get", "compute.machineTypes.list", "compute.acceleratorTypes.list",
     "compute.instances.create", "compute.instances.delete", "compute.instances.get", "compute.instances.list",
     "compute.instances.setLabels", "compute.instances.setMetadata", "compute.instances.setMachineType",
-    "compute.instances.setTags", "compute.instances.start", "compute.instances.stop",
+    "compute.instances.setTags", "compute.instances.start", "compute.instances.stop", "compute.instances.attachDisk",
     "compute.disks.create", "compute.disks.delete", "compute.disks.get", "compute.disks.list",
-    "compute.disks.setLabels", "compute.images.useReadOnly", "compute.subnetworks.use",
+    "compute.disks.setLabels", "compute.disks.use", "compute.images.useReadOnly", "compute.subnetworks.use",
     "compute.subnetworks.useExternalIp", "compute.firewalls.create", "compute.firewalls.delete",
     "compute.firewalls.get", "compute.firewalls.list", "compute.networks.updatePolicy",
     "compute.globalOperations.get", "compute.zoneOperations.get", "iam.serviceAccountKeys.get"

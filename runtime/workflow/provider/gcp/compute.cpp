@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <sstream>
 
 #include "runtime/core/base/plain_json.hpp"
 #include "runtime/core/base/time.hpp"
@@ -42,6 +43,8 @@ constexpr net::Meaning meanings[] = {
     {"authError", Trouble::expired},
     {"notFound", Trouble::not_found},
     {"alreadyExists", Trouble::conflict},
+    {"resourceInUseByAnotherResource", Trouble::conflict},
+    {"RESOURCE_IN_USE_BY_ANOTHER_RESOURCE", Trouble::conflict},
     {"IAM_PERMISSION_DENIED", Trouble::auth, "rille doctor --provider gcp --policy prints the required permissions"},
     {"forbidden", Trouble::auth, "rille doctor --provider gcp --policy prints the required permissions"},
     {"accessNotConfigured", Trouble::auth, "switch the project's Compute Engine API on"},
@@ -190,8 +193,13 @@ Instance read_instance(const Value& v) {
   out.status = v.text("status");
   out.type = last_part(v.text("machineType"));
   out.tag = v["labels"].text(tag_key);
-  for (const Value& item : list_of(v["metadata"]["items"]))
+  for (const Value& item : list_of(v["metadata"]["items"])) {
     if (item.text("key") == tag_item) out.tag = item.text("value");
+    if (item.text("key") != volumes_item) continue;
+    std::istringstream names(item.text("value"));
+    for (std::string name; names >> name;) out.volumes.push_back(std::move(name));
+  }
+  for (const Value& disk : list_of(v["disks"])) out.disks.push_back(last_part(disk.text("source")));
   for (const Value& nic : list_of(v["networkInterfaces"])) {
     if (out.private_address.empty()) out.private_address = nic.text("networkIP");
     for (const Value& config : list_of(nic["accessConfigs"]))
@@ -204,7 +212,14 @@ Instance read_instance(const Value& v) {
 }
 
 Disk read_disk(const Value& v) {
-  return {last_part(v.text("zone")), v.text("name"), v["labels"].text(tag_key), !list_of(v["users"]).empty()};
+  Disk out;
+  out.zone = last_part(v.text("zone"));
+  out.name = v.text("name");
+  out.tag = v["labels"].text(tag_key);
+  out.status = v.text("status");
+  out.used = !list_of(v["users"]).empty();
+  out.is_volume = !v["labels"].text(volume_key).empty();
+  return out;
 }
 
 }  // namespace
@@ -375,21 +390,36 @@ Async<PriceList> Compute::prices(bool spot, CancelToken token) {
       "run it again; if it stays, report it as a bug of Rille");
 }
 
+Async<> Compute::make(std::string kind, std::string zone, Value resource, std::string request_id,
+                      std::int64_t send_by_wall_us, CancelToken token) {
+  net::Query query{{"requestId", std::move(request_id)}};
+  RILLE_CO_TRY(Value operation, co_await call("POST", "/zones/" + zone + "/" + kind, std::move(query),
+                                              std::move(resource), Effect::lasting.by(send_by_wall_us), token));
+  if (operation.text("name").empty()) co_return net::not_theirs("gcp", "insert");
+  const Result<Value> ended = co_await done(zone, std::move(operation), insert_patience_ms, std::move(token));
+  if (!ended) co_return left_open(ended.error());
+  co_return result_of(*ended, "operation insert");
+}
+
 Async<> Compute::insert(std::string zone, Value instance, std::string request_id, std::int64_t send_by_wall_us,
                         CancelToken token) {
   const std::string name = instance.text("name");
-  net::Query query{{"requestId", std::move(request_id)}};
-  Result<Value> answer = co_await call("POST", "/zones/" + zone + "/instances", std::move(query), std::move(instance),
-                                       Effect::lasting.by(send_by_wall_us), token);
-  if (!answer && answer.error().http_status == 409) {  // name in use: an earlier send may have made it
-    const Result<Instance> there = co_await describe(zone, name, token);
-    if (there && !there->tag.empty()) co_return success();
-  }
-  if (!answer) co_return answer.error();
-  if (answer->text("name").empty()) co_return net::not_theirs("gcp", "insert");
-  const Result<Value> ended = co_await done(zone, std::move(*answer), insert_patience_ms, std::move(token));
-  if (!ended) co_return left_open(ended.error());
-  co_return result_of(*ended, "operation insert");
+  const Result<> made =
+      co_await make("instances", zone, std::move(instance), std::move(request_id), send_by_wall_us, token);
+  if (made || made.error().http_status != 409) co_return made;
+  const Result<Instance> there = co_await describe(zone, name, token);  // an earlier send may have made it
+  if (there && !there->tag.empty()) co_return success();
+  co_return made;
+}
+
+Async<> Compute::insert_disk(std::string zone, Value disk, std::string request_id, std::int64_t send_by_wall_us,
+                             CancelToken token) {
+  const std::string name = disk.text("name");
+  const Result<> made = co_await make("disks", zone, std::move(disk), std::move(request_id), send_by_wall_us, token);
+  if (made || made.error().http_status != 409) co_return made;
+  const Result<Disk> there = co_await describe_disk(zone, name, token);
+  if (there && !there->tag.empty()) co_return success();
+  co_return made;
 }
 
 Async<> Compute::finished(std::string zone, Value operation, std::int64_t limit_ms, std::string what,
@@ -461,7 +491,10 @@ Async<Disk> Compute::describe_disk(std::string zone, std::string name, CancelTok
   net::Query none;
   RILLE_CO_TRY(const Value answer, co_await call("GET", "/zones/" + zone + "/disks/" + name, std::move(none), Value(),
                                                  Effect::none, token));
-  co_return read_disk(answer);
+  if (answer.text("name") != name) co_return net::not_theirs("gcp", "GET /zones/" + zone + "/disks/" + name);
+  Disk out = read_disk(answer);
+  out.is_volume = out.is_volume || out.tag.empty();  // without labels it may be a volume, and its data are not gone
+  co_return out;
 }
 
 Async<> Compute::remove_disk(std::string zone, std::string name, CancelToken token) {

@@ -15,6 +15,7 @@ struct Instance {
   std::string zone, name, status, tag, type, address, private_address;
   std::int64_t created_wall_us = 0;
   std::int64_t started_wall_us = 0, stopped_wall_us = 0;  // latest start and latest stop; 0: never
+  std::vector<std::string> disks, volumes;  // names: the attached disks; the volumes that it is to have, in order
 };
 
 // One region's prices in nano-dollars per hour, by part: "N1 Core" (per vCPU), "N1 Ram" (per GiB), "T4" (per GPU).
@@ -24,8 +25,8 @@ struct PriceList {
 };
 
 struct Disk {
-  std::string zone, name, tag;
-  bool used = false;
+  std::string zone, name, tag, status;
+  bool used = false, is_volume = false;  // is_volume: it has the label volume_key
 };
 
 struct Rule {
@@ -50,6 +51,9 @@ class Compute {
   Async<> remove(std::string zone, std::string name, CancelToken token);
   Async<std::vector<Disk>> disks(CancelToken token);  // the region's disks with Rille's label
   Async<Disk> describe_disk(std::string zone, std::string name, CancelToken token);
+  // As insert(), for a disk.
+  Async<> insert_disk(std::string zone, Value disk, std::string request_id, std::int64_t send_by_wall_us,
+                      CancelToken token);
   Async<> remove_disk(std::string zone, std::string name, CancelToken token);
   // In firewall.cpp. Allows SSH to machines with `network_tag` only from the address ranges `from`. `rule`: prefix of
   // the names of the two firewall rules.
@@ -58,13 +62,16 @@ class Compute {
   Async<std::vector<Rule>> rules(CancelToken token);  // Rille's firewall rules for the region
   Async<Rule> describe_rule(std::string name, CancelToken token);
   Async<> remove_rule(std::string name, CancelToken token);  // waits until the rule is deleted
-  // `action`: "stop", "start" or "setMachineType". Waits until Google has finished the operation.
+  // `action`: "stop", "start", "setMachineType" or "attachDisk". Waits until Google has finished the operation.
   Async<> act(std::string zone, std::string name, std::string action, Value body, CancelToken token);
   // In account.cpp. `account`, `key_id`: service account and id of its key; "": the keys are of no service account.
   Async<Identity> identity(std::string account, std::string key_id, CancelToken token);
   Async<std::vector<Quota>> quotas(CancelToken token);
 
  private:
+  // Creates a resource of the zone, `kind` "instances" or "disks", and waits for Google's operation.
+  Async<> make(std::string kind, std::string zone, Value resource, std::string request_id, std::int64_t send_by_wall_us,
+               CancelToken token);
   // Waits until the operation has ended, and returns its error. zone "": a global operation. `what`: for the message.
   Async<> finished(std::string zone, Value operation, std::int64_t limit_ms, std::string what, CancelToken token);
   Async<Value> done(std::string zone, Value operation, std::int64_t limit_ms, CancelToken token);
@@ -85,6 +92,8 @@ std::string policy();
 inline constexpr const char* tag_key = "rille";
 inline constexpr const char* tag_item =
     "rille-tag";  // metadata item with the full tag, if the tag is not a valid label
+inline constexpr const char* volume_key = "rille-volume";     // label of a volume
+inline constexpr const char* volumes_item = "rille-volumes";  // metadata item with the names of a machine's volumes
 
 // The hourly price of an offer from types(): the sum of its parts; price_unknown if a part has no price.
 Micros price_of(const Offer& offer, const PartPrices& prices);

@@ -17,6 +17,7 @@
 #include "runtime/workflow/provider/cloud/ssh_from.hpp"
 #include "runtime/workflow/provider/cloud/wait.hpp"
 #include "runtime/workflow/provider/gcp/compute.hpp"
+#include "runtime/workflow/provider/gcp/volumes.hpp"
 #include "runtime/workflow/provider/left_over.hpp"
 #include "runtime/workflow/provider/lifetime.hpp"
 #include "runtime/workflow/provider/outcome.hpp"
@@ -127,12 +128,15 @@ constexpr const char* gpu_image =
     "projects/deeplearning-platform-release/global/images/family/common-cu129-ubuntu-2204-nvidia-580";
 constexpr const char* plain_image = "projects/ubuntu-os-cloud/global/images/family/ubuntu-2404-lts-amd64";
 
-class Region final : public cloud::RegionDriver, public cloud::AddressListed, public UsualDisk {
+class Region final : public cloud::RegionDriver,
+                     public cloud::AddressListed,
+                     public cloud::VolumeMaker,
+                     public UsualDisk {
  public:
   Region(Loop& loop, std::shared_ptr<Account> account, const std::string& name, Settings settings)
       : loop_(loop), account_(std::move(account)), settings_(std::move(settings)),
         compute_(loop, account_->chain, name, settings_.project, settings_.endpoints),
-        owner_(fmt::format("project {}", settings_.project)) {}
+        volumes_(compute_, settings_.kms_key, settings_.tags), owner_(fmt::format("project {}", settings_.project)) {}
   const std::string& region() const override { return compute_.region(); }
   bool is_id(std::string_view id) const override { return id.find('/') != id.npos; }
 
@@ -156,6 +160,8 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
     RILLE_CO_CHECK(co_await learn_prices(query.spot, types_last_us, token));
     const PriceList& prices = prices_[query.spot].second;
     std::vector<Offer> out = types_;
+    if (!query.zone.empty())
+      std::erase_if(out, [&](const Offer& offer) { return zone_of(read_type(offer.id)) != query.zone; });
     for (Offer& offer : out) {
       offer.price_micros_per_hour = price_of(offer, prices.now);
       offer.reserved_1y_micros_per_hour = price_of(offer, prices.year);
@@ -166,10 +172,21 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
     co_return out;
   }
 
+  const std::vector<VolumeKind>& volume_kinds() const override { return Volumes::kinds(); }
+  // The price of a gigabyte comes from the settings (disk_price), as that of a machine's disk.
+  Async<std::vector<Offer>> volume_offers(VolumeWish wish, CancelToken) override {
+    Offer offer = provider::volume_offer("gcp", wish.kind, region(), price_unknown);
+    co_return std::vector<Offer>(1, std::move(offer));
+  }
+
   Async<Machine> create(CreateRequest request, std::string type, CancelToken token) override {
     RILLE_CO_CHECK(check_zones());
+    if (is_volume(request))
+      co_return co_await volumes_.create(std::move(request), settings_.zones.front(), std::move(token));
     TypeName name = read_type(type);
-    if (name.zone.empty()) name.zone = settings_.zones.front();
+    name.zone = zone_of(name);
+    RILLE_CO_CHECK(zone_with(mounts_in(request), name.zone));
+    RILLE_CO_CHECK(Volumes::check_type(request, name.machine));
     RILLE_CO_TRY(Value order, order_of(request, name));
     Machine made;
     made.id = name.zone + "/" + order.text("name");
@@ -193,10 +210,12 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
     }
     if (place.is_disk) {
       RILLE_CO_TRY(const Disk disk, co_await compute_.describe_disk(place.zone, place.name, token));
-      co_return machine_of(disk);
+      co_return Volumes::machine_of(disk);
     }
     RILLE_CO_TRY(const Instance found, co_await compute_.describe(place.zone, place.name, token));
-    co_return machine_of(found);
+    RILLE_CO_TRY(Machine machine, machine_of(found));
+    if (machine.state == MachineState::live) RILLE_CO_CHECK(co_await volumes_.attach(found, machine, token));
+    co_return machine;
   }
 
   Async<std::vector<Machine>> list(std::string, CancelToken token) override {
@@ -208,7 +227,7 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
     }
     RILLE_CO_TRY(const std::vector<Disk> disks, co_await compute_.disks(token));
     for (const Disk& disk : disks)
-      if (!disk.used) out.push_back(machine_of(disk));
+      if (!disk.used || disk.is_volume) out.push_back(Volumes::machine_of(disk));
     if (settings_.ssh_from.empty()) co_return out;  // Rille made no rules; the keys may lack the right to list them
     RILLE_CO_TRY(const std::vector<Rule> rules, co_await compute_.rules(token));
     for (const Rule& rule : rules)
@@ -299,6 +318,7 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
     const bool is_rule = id.starts_with(rules_begin);
     return {id.substr(0, first), id.substr(last + 1), first != last && !is_rule, is_rule};
   }
+  std::string zone_of(const TypeName& type) const { return type.zone.empty() ? settings_.zones.front() : type.zone; }
   static std::string rule_name(const std::string& tag) { return cloud::resource_name(tag, rule_length_max); }
 
   // Deletes the machine's firewall rules unless an earlier send of the create may have made the machine.
@@ -344,7 +364,8 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
     if (request.expires_wall_us / 1'000'000 - loop_.clock().wall_us() / 1'000'000 > run_s_max - release_margin_s)
       return make_error(ErrorKind::invalid, "gcp: a machine's ttl is at most 120 days",
                         "use a shorter ttl: ttl = \"2000h\"");
-    RILLE_TRY(const std::string user_data, account_->access.user_data(request, false, user_data_bytes_max));
+    RILLE_TRY(const std::string user_data,
+              account_->access.user_data(request, false, user_data_bytes_max, Volumes::boot_disks(request)));
     RILLE_TRY(const std::string script, startup_script(user_data));
     const std::string here = "zones/" + name.zone + "/";
     const std::int64_t disk_bytes = request.disk_bytes ? request.disk_bytes : settings_.disk_bytes;
@@ -382,8 +403,10 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
       out.set("guestAccelerators", Value::Array{Value()
                                                     .set("acceleratorType", here + "acceleratorTypes/" + name.gpu)
                                                     .set("acceleratorCount", name.count)});
-    Value items(Value::Array{Value().set("key", "startup-script").set("value", script),
-                             Value().set("key", tag_item).set("value", request.tag)});
+    Value::Array items{Value().set("key", "startup-script").set("value", script),
+                       Value().set("key", tag_item).set("value", request.tag)};
+    if (const std::string volumes = Volumes::item_of(request); !volumes.empty())
+      items.push_back(Value().set("key", volumes_item).set("value", volumes));
     out.set("metadata", Value().set("items", std::move(items)));
     out.set("scheduling", scheduling_of(request, name.machine));
     return out;
@@ -416,16 +439,13 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
     return m;
   }
 
-  static Machine machine_of(const Disk& disk) {  // a disk that outlived its machine
-    return left_over(disk.zone + "/disks/" + disk.name, disk.tag);
-  }
-
   static Machine machine_of(const Rule& rule) { return free_left_over(std::string(rules_begin) + rule.name, rule.tag); }
 
   Loop& loop_;
   std::shared_ptr<Account> account_;
   Settings settings_;
   Compute compute_;
+  Volumes volumes_;
   std::string owner_;
   std::vector<Offer> types_;
   std::int64_t types_at_us_ = 0;

@@ -19,6 +19,6 @@ inline constexpr const char* gcp_variables[] = {
     "GOOGLE_APPLICATION_CREDENTIALS", "CLOUDSDK_CONFIG",       "CLOUDSDK_ACTIVE_CONFIG_NAME"};
 inline constexpr FarRefusal gcp_refusals[] = {{"REGION_RESOURCE_POOL_EXHAUSTED", Reach::region}};
 inline constexpr const char* gcp_options[] = {"reservation", "image"};
-inline constexpr Manner gcp_manner{false, gcp_variables, gcp_refusals, gcp_options, gcp_notice};
+inline constexpr Manner gcp_manner{false, gcp_variables, gcp_refusals, gcp_options, gcp_notice, 0, {}, true};
 
 }  // namespace rille::provider

@@ -14,6 +14,7 @@
 #include "runtime/workflow/provider/cloud/regional.hpp"
 #include "runtime/workflow/provider/cloud/settings.hpp"
 #include "runtime/workflow/provider/kubernetes/access.hpp"
+#include "runtime/workflow/provider/kubernetes/claims.hpp"
 #include "runtime/workflow/provider/kubernetes/objects.hpp"
 #include "runtime/workflow/provider/outcome.hpp"
 #include "runtime/workflow/provider/owner.hpp"
@@ -65,10 +66,11 @@ struct Setting {
   std::vector<std::string> zones;  // empty: all zones
 };
 
-class Kubernetes final : public Provider, public Owned, public Clocked {
+class Kubernetes final : public Provider, public Owned, public Clocked, public VolumeSeller {
  public:
   Kubernetes(Loop& loop, Setting setting, Traits traits)
-      : loop_(loop), setting_(std::move(setting)), traits_(std::move(traits)) {}
+      : loop_(loop), setting_(std::move(setting)), traits_(std::move(traits)),
+        volume_kinds_(kube_volume_kinds(setting_.kube)) {}
   const std::string& name() const override { return name_; }
   const Traits& traits() const override { return traits_; }
 
@@ -85,9 +87,22 @@ class Kubernetes final : public Provider, public Owned, public Clocked {
     co_return there;
   }
 
+  const std::vector<VolumeKind>& volume_kinds() const override { return volume_kinds_; }
+  Async<std::vector<Offer>> volume_offers(VolumeWish wish, CancelToken token) override {
+    net::Query nothing;
+    RILLE_CO_TRY(const Value::Array nodes, co_await pages("nodes", "/api/v1/nodes", nothing, token));
+    std::vector<Offer> all = kube_volume_offers(nodes, setting_.kube, wish);
+    std::erase_if(all, [this](const Offer& o) {
+      const std::vector<std::string>& zones = setting_.zones;
+      return !o.region.empty() && !zones.empty() && std::find(zones.begin(), zones.end(), o.region) == zones.end();
+    });
+    co_return all;
+  }
+
   // If the pod is not scheduled within wait_ms, deletes the Job and fails with kind capacity.
   Async<Machine> create(CreateRequest request, CancelToken token) override {
     RILLE_CO_CHECK(co_await open(token));
+    if (is_volume(request)) co_return co_await create_volume(std::move(request), std::move(token));
     const std::string id = kube_name(request.tag);
     Result<Value> made = co_await send("POST", "create", jobs(), kube_job(request, settings_, api_->now_us()), token,
                                        request.send_by_wall_us);
@@ -124,6 +139,13 @@ class Kubernetes final : public Provider, public Owned, public Clocked {
     gone.id = id;
     if (!is_ours(id)) co_return gone;
     RILLE_CO_CHECK(co_await open(token));
+    if (const std::string claim = kube_claim_in(id); !claim.empty()) {
+      Result<Value> found = co_await send("GET", "describe", claims() + "/" + claim, Value(), token);
+      if (!found && found.error().http_status == 404) co_return gone;
+      if (!found) co_return named(found.error(), "describe");
+      if ((*found)["metadata"].text("name") != claim) co_return net::not_theirs(name_, "describe");
+      co_return kube_volume(*found);
+    }
     Result<Value> job = co_await send("GET", "describe", jobs() + "/" + id, Value(), token);
     if (!job && job.error().http_status != 404) co_return named(job.error(), "describe");
     if (job && (*job)["metadata"].text("name") != id) co_return net::not_theirs(name_, "describe");
@@ -147,13 +169,23 @@ class Kubernetes final : public Provider, public Owned, public Clocked {
       Machine m = machine_of(id, both.first, both.second);
       if (m.state != MachineState::gone && m.tag.starts_with(tag_prefix)) out.push_back(std::move(m));
     }
+    net::Query volumes{{"labelSelector", kube_volume_label}};
+    const Result<Value::Array> every_claim = co_await pages("list", claims(), volumes, token);
+    // Without the right to see claims none could be made.
+    if (!every_claim && every_claim.error().http_status != 403) co_return every_claim.error();
+    for (const Value& claim : every_claim ? *every_claim : Value::Array()) {
+      Machine m = kube_volume(claim);
+      if (m.tag.starts_with(tag_prefix)) out.push_back(std::move(m));
+    }
     co_return out;
   }
 
   Async<> terminate(std::string id, CancelToken token) override {
     if (!is_ours(id)) co_return success();
     RILLE_CO_CHECK(co_await open(token));
-    net::Parts parts = base("DELETE", jobs() + "/" + id);
+    const std::string claim = kube_claim_in(id);
+    if (!claim.empty()) RILLE_CO_CHECK(co_await check_unused(claim, token));
+    net::Parts parts = base("DELETE", claim.empty() ? jobs() + "/" + id : claims() + "/" + claim);
     parts.query.emplace_back("propagationPolicy", "Background");
     const std::shared_ptr<net::Api> api = api_;
     Result<Value> done = co_await api->call("terminate", std::move(parts), Effect::none, token);
@@ -191,9 +223,32 @@ class Kubernetes final : public Provider, public Owned, public Clocked {
 
  private:
   std::string jobs() const { return "/apis/batch/v1/namespaces/" + settings_.name_space + "/jobs"; }
+  std::string claims() const { return "/api/v1/namespaces/" + settings_.name_space + "/persistentvolumeclaims"; }
   std::string pods() const { return "/api/v1/namespaces/" + settings_.name_space + "/pods"; }
   static bool is_ours(const std::string& id) {
-    return id.starts_with("rille-") && id.find_first_not_of("0123456789abcdef", 6) == std::string::npos;
+    const std::string claim = kube_claim_in(id), &name = claim.empty() ? id : claim;
+    return name.starts_with("rille-") && name.find_first_not_of("0123456789abcdef", 6) == std::string::npos;
+  }
+
+  // The claim's name comes from the tag, so a claim that is there already is the volume.
+  Async<Machine> create_volume(CreateRequest request, CancelToken token) {
+    Value claim = kube_claim(request, settings_);
+    Machine made = kube_volume(claim);
+    const Result<Value> sent =
+        co_await send("POST", "create", claims(), std::move(claim), token, request.send_by_wall_us);
+    if (!sent && sent.error().code != "AlreadyExists") co_return named(sent.error(), "create");
+    co_return made;
+  }
+
+  // Kubernetes would accept the deletion of a claim that a pod has, and delete it with that pod.
+  Async<> check_unused(std::string claim, CancelToken token) {
+    net::Query nothing;
+    RILLE_CO_TRY(const Value::Array all, co_await pages("terminate", pods(), nothing, token));
+    const std::string pod = kube_user_of(all, claim);
+    if (pod.empty()) co_return success();
+    co_return named(make_error(ErrorKind::state, fmt::format("the pod {} has the claim {}", pod, claim),
+                               "delete the volume when the pod has ended"),
+                    "terminate");
   }
 
   // Deletes the Job and waits until it is gone: after a refused create no machine may exist.
@@ -355,6 +410,7 @@ class Kubernetes final : public Provider, public Owned, public Clocked {
   Loop& loop_;
   Setting setting_;
   Traits traits_;
+  const std::vector<VolumeKind> volume_kinds_;
   std::string name_ = "kubernetes", scheme_, host_;
   KubeSettings settings_;  // the provider's settings; namespace from the context if unset
   KubeAccess access_;      // client certificate: the newest from a plug-in
@@ -364,6 +420,15 @@ class Kubernetes final : public Provider, public Owned, public Clocked {
 
 Error refused(const std::string& what, std::string hint) {
   return make_error(ErrorKind::config, "kubernetes: " + what, std::move(hint));
+}
+
+Result<> check_classes(const Value& classes) {
+  if (const Value::Object* all = classes.as_object())
+    for (const auto& [name, mode] : *all)
+      if (mode != Value("ReadWriteOnce") && mode != Value("ReadWriteMany"))
+        return refused(fmt::format("storage_classes: {} = {} is no access mode", name, mode.to_json()),
+                       "\"ReadWriteMany\" if several pods may have a volume of that class, else \"ReadWriteOnce\"");
+  return success();
 }
 
 }  // namespace
@@ -382,6 +447,7 @@ Result<std::unique_ptr<Provider>> make_kubernetes_provider(Setup setup) {
   s.kube.pull_secret = read.text("pull_secret");
   s.kube.labels = read.tags("labels");
   s.kube.gpus = read.tags("gpus");
+  s.kube.storage_classes = read.object("storage_classes");
   s.zones = read.texts("regions", {});
   s.kube.node_selector = read.object("node_selector");
   s.kube.tolerations = read.any("tolerations");
@@ -392,6 +458,7 @@ Result<std::unique_ptr<Provider>> make_kubernetes_provider(Setup setup) {
   RILLE_CHECK(read.done());
   if (!s.context.empty() && !s.context_server.empty())
     return refused("both context and server are set", "a context names its server");
+  RILLE_CHECK(check_classes(s.kube.storage_classes));
   if (!s.kube.tolerations.is_null() && !s.kube.tolerations.as_array())
     return refused("tolerations = " + s.kube.tolerations.to_json(), "a list, as in a pod's spec");
   const Result<std::int64_t> wait_ms = parse_duration_ms(wait);

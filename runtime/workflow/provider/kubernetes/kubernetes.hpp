@@ -15,6 +15,6 @@ inline constexpr const char* kubernetes_variables[] = {"KUBECONFIG", "KUBERNETES
                                                        "KUBERNETES_SERVICE_PORT"};
 inline constexpr const char* kubernetes_options[] = {"priority_class", "image"};
 // `true` is Manner::narrow: offers are sized to the query, so an answer serves no other query.
-inline constexpr Manner kubernetes_manner{true, kubernetes_variables, {}, kubernetes_options};
+inline constexpr Manner kubernetes_manner{true, kubernetes_variables, {}, kubernetes_options, nullptr, 0, {}, true};
 
 }  // namespace rille::provider

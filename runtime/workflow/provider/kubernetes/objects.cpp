@@ -14,6 +14,7 @@
 #include "runtime/workflow/provider/amounts.hpp"
 #include "runtime/workflow/provider/gpu_facts.hpp"
 #include "runtime/workflow/provider/gpus.hpp"
+#include "runtime/workflow/provider/kubernetes/claims.hpp"
 #include "runtime/workflow/provider/rent_options.hpp"
 
 namespace rille::provider {
@@ -163,6 +164,8 @@ std::map<std::string, Node> read_nodes(const Value::Array& nodes, const Value::A
   return out;
 }
 
+std::string region_of(const Node& node) { return node.zone.empty() ? "cluster" : node.zone; }
+
 void offer_sizes(const Node& node, const KubeSettings& settings, const OfferQuery& query,
                  std::map<std::string, Offer>& out) {
   const int free = amounts::count(node.free.gpus), all = static_cast<int>(node.all.gpus);
@@ -183,7 +186,7 @@ void offer_sizes(const Node& node, const KubeSettings& settings, const OfferQuer
         std::max(query.memory_bytes, static_cast<std::int64_t>(std::min(node.all.memory * share, node.free.memory)));
     if (o.vcpus > node.free.cpus || double(o.memory_bytes) > node.free.memory || o.memory_bytes <= 0) continue;
     o.provider = "kubernetes";
-    o.region = node.zone.empty() ? "cluster" : node.zone;
+    o.region = region_of(node);
     o.id = node.zone + (count ? fmt::format("/{}:{}", product_of(node), count) : "/cpu");
     o.gpu_count = count;
     if (count > 0) {
@@ -196,10 +199,11 @@ void offer_sizes(const Node& node, const KubeSettings& settings, const OfferQuer
   }
 }
 
-// The script that keeps the pod running. It ends when the instance directory is gone (the agent has ended), at the time
-// $3 (seconds since 1970; 0: no limit), or if no agent starts within $4 seconds (0: no limit). On SIGTERM, which comes
-// alike for an eviction and a release, it writes a notice for the agent and ends once no call runs and no result of a
-// preempted call waits to be fetched, at the latest after the grace period of $5 seconds.
+// The script that keeps the pod running; $6 names the folders of volumes below /mnt/rille. It ends when the instance
+// directory is gone (the agent has ended), at the time $3 (seconds since 1970; 0: no limit), or if no agent starts
+// within $4 seconds (0: no limit). On SIGTERM, which comes alike for an eviction and a release, it writes a notice for
+// the agent and ends once no call runs and no result of a preempted call waits to be fetched, at the latest after the
+// grace period of $5 seconds.
 constexpr const char* keep_script = R"sh(umask 077
 dir=$1 grace=$5 leaving=
 told() {
@@ -216,7 +220,9 @@ works() {
   return 1
 }
 trap told TERM
-mkdir -p "$dir/work" && printf '%s\n' "$2" >"$dir/machine.new" && mv "$dir/machine.new" "$dir/machine.json" || exit 1
+mkdir -p "$dir/work" || exit 1
+for at in $6; do ln -sfn "/mnt/rille/$at" "$dir/work/$at" || exit 1; done
+printf '%s\n' "$2" >"$dir/machine.new" && mv "$dir/machine.new" "$dir/machine.json" || exit 1
 quiet_until=$(($(date +%s) + $4))
 while [ -e "$dir/machine.json" ]; do
   now=$(date +%s)
@@ -257,6 +263,14 @@ std::vector<Offer> kube_offers(const Value::Array& nodes, const Value::Array& po
   return out;
 }
 
+std::vector<std::string> kube_zones(const Value::Array& nodes, const KubeSettings& settings) {
+  std::vector<std::string> out;
+  for (const auto& [name, node] : read_nodes(nodes, {}, settings)) out.push_back(region_of(node));
+  std::sort(out.begin(), out.end());
+  out.erase(std::unique(out.begin(), out.end()), out.end());
+  return out;
+}
+
 std::string kube_name(const std::string& tag) { return "rille-" + derive_hex({"kubernetes", tag}, 20); }
 
 Value kube_job(const CreateRequest& request, const KubeSettings& settings, std::int64_t now_us) {
@@ -275,7 +289,7 @@ Value kube_job(const CreateRequest& request, const KubeSettings& settings, std::
   const std::string ends = std::to_string((request.expires_wall_us + 999'999) / 1'000'000);
   const std::string patience = std::to_string((request.orphan_after_ms + 999) / 1000);
   container.set("command", Value::Array{"/bin/sh", "-c", keep_script, "sh", kube_directory, file.to_json(), ends,
-                                        patience, std::to_string(settings.grace_s)});
+                                        patience, std::to_string(settings.grace_s), kube_folders(request)});
   container.set("resources", Value().set("limits", std::move(limits)).set("requests", std::move(amounts)));
 
   Value selector = settings.node_selector.as_object() ? settings.node_selector : Value(Value::Object{});
@@ -294,6 +308,7 @@ Value kube_job(const CreateRequest& request, const KubeSettings& settings, std::
   spec.set("tolerations", tolerations_of(settings, request.offer.gpu_count > 0));
   // A larger /dev/shm, limited by the pod's memory: the default of 64 MB is too small for data loaders and NCCL.
   spec.set("volumes", Value::Array{Value().set("name", "shm").set("emptyDir", Value().set("medium", "Memory"))});
+  kube_mount(spec, request);
   const std::string priority = request.extra.text("priority_class", settings.priority_class);
   if (!priority.empty()) spec.set("priorityClassName", priority);
   if (!settings.service_account.empty()) spec.set("serviceAccountName", settings.service_account);
@@ -388,6 +403,7 @@ std::string kube_policy() {
       "rules": [
         { "apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["create", "get", "list", "delete"] },
         { "apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list"] },
+        { "apiGroups": [""], "resources": ["persistentvolumeclaims"], "verbs": ["create", "get", "list", "delete"] },
         { "apiGroups": [""], "resources": ["pods/exec"], "verbs": ["create"] } ] },
     { "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
       "metadata": { "name": "rille", "namespace": "default" },

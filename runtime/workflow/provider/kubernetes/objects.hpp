@@ -13,6 +13,7 @@ struct KubeSettings {
   std::string name_space, image, priority_class, service_account, pull_secret;
   Value node_selector, tolerations;  // added to those that Rille sets in the pod
   Value labels;                      // set on the Job and its pod
+  Value storage_classes;             // access mode by the name of a storage class: {"nfs": "ReadWriteMany"}
   Value gpus;                        // GPU model by the value of a node's label: {"p4d.24xlarge": "A100-40GB"}
   Micros price_micros_per_gpu_hour = price_unknown;
   std::int64_t wait_ms = 300'000;  // how long create waits until a pod is scheduled
@@ -30,6 +31,9 @@ double read_quantity(const std::string& text);
 // share of the node's CPUs and memory.
 std::vector<Offer> kube_offers(const Value::Array& nodes, const Value::Array& pods, const KubeSettings& settings,
                                const OfferQuery& query);
+
+// The zones of the nodes that take our pods; "cluster": of nodes without a zone. Offer::region has the same.
+std::vector<std::string> kube_zones(const Value::Array& nodes, const KubeSettings& settings);
 
 std::string kube_name(const std::string& tag);
 Value kube_job(const CreateRequest& request, const KubeSettings& settings, std::int64_t now_us);
