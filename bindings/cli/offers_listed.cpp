@@ -1,4 +1,4 @@
-// `rille offers --list`: the providers' published prices that are compiled in, with their dates. It asks nobody.
+// `rille offers --list`: the providers' published prices that are compiled in, with their dates. No request is sent.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -39,6 +39,8 @@ end
 function M.new(session)
   local p = session.primitives
   local self, last_text, made_by, seen, done = {}, nil, {}, {}, false
+  -- Values that were too large after an entry: they are not tried again at each one.
+  local large = setmetatable({}, { __mode = "v" })
 
   -- The variables that can be written, as data; and why the others cannot.
   local function plain_variables(limit)
@@ -52,8 +54,11 @@ function M.new(session)
       elseif kind_of(value) == "tensor" or is_model(value) then
         lost[name] = "tensors and models are kept by :suspend"
       elseif type(value) ~= "nil" then
-        local text, why = p.encode(value)
-        if text and #text > limit then text, why = nil, "it is large: it is kept by :suspend" end
+        local text, why
+        if limit == math.huge or not rawequal(large[name], value) then text, why = p.encode(value) end
+        if not why and (not text or #text > limit) then
+          text, why, large[name] = nil, "it is large: it is kept by :suspend", value
+        end
         if text then values[name] = text else lost[name] = why end
       end
     end

@@ -48,7 +48,7 @@ int gpu_facts(lua_State* L) {
   return 2;
 }
 
-// list_prices(query) -> the listed machines that satisfy a query as for rille.offers. Asks nobody, so it needs no
+// list_prices(query) -> the listed machines that satisfy a query as for rille.offers. Sends no request, so needs no
 // grant.
 Result<int> list_prices(lua_State* L) {
   check_table(L, 1, "list_prices");

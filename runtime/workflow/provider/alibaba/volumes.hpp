@@ -20,7 +20,7 @@ class Volumes {
   Async<std::vector<Offer>> offers(VolumeWish wish, CancelToken token);
   Async<Machine> create(CreateRequest request, CancelToken token);
   // Attaches the volumes of a running instance that it does not have yet; until it has all, `machine` is pending. ECS
-  // attaches to running and stopped instances only, so whoever looks at the instance does it.
+  // attaches to running and stopped instances only, so each look at the instance attaches what is missing.
   Async<> attach(Instance instance, Machine& machine, CancelToken token);
 
   static bool is_shown(const Disk& disk);  // false: it is shown with the machine that it is attached to
