@@ -17,7 +17,7 @@ add_custom_command(OUTPUT ${texts}/rille.1 ${texts}/rille.bash ${texts}/_rille $
   COMMAND rille completion zsh > ${texts}/_rille
   COMMAND rille completion fish > ${texts}/rille.fish
   DEPENDS rille ${PROJECT_SOURCE_DIR}/cmake/manpage.cmake COMMENT "Writing the manual page" VERBATIM)
-add_custom_target(rille_texts DEPENDS ${texts}/rille.1)
+add_custom_target(rille_texts ALL DEPENDS ${texts}/rille.1)
 file(MAKE_DIRECTORY ${texts})
 install(FILES ${texts}/rille.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 install(FILES ${texts}/rille.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME rille)

@@ -51,11 +51,18 @@ def leases(user):
     return json.loads(user.rille("leases", "--json")[1] or "[]")
 
 
-def killed_while_child_lives(user, parent):
+def main_run(user):
+    return next(run["id"] for run in json.loads(user.rille("ps", "--all", "--json")[1]) if ".child-" not in run["id"])
+
+
+def killed_while_child_lives(user, parent, signal=None):
+    """Kills the run when its child has a machine and, after this signal, the run itself has something in its record."""
     script(user, "child.lua", CHILD)
     process = begin(user, "run", script(user, "parent.lua", parent))
     until(lambda: [l for l in leases(user) if l["state"] == "live"])
-    until(lambda: "done" in user.rille("show", "last")[1])
+    if signal:
+        user.rille("signal", main_run(user), signal)
+    until(lambda: "done" in user.rille("show", main_run(user))[1])
     kill(process)
 
 
@@ -79,11 +86,12 @@ user = user_of("runpod")
 try:
     killed_while_child_lives(user, """
 local _, who = rille.race { work = function() return rille.run("child.lua") end,
-  timer = function() rille.sleep("900ms") return "timer" end }
+  timer = function() rille.signal("enough") return "timer" end }
 rille.step("won", function() return who end)
-rille.sleep("1s")
-""")
-    status, out, err = user.rille("resume", "last")
+rille.signal("go on")
+""", "enough")
+    user.rille("signal", main_run(user), "go on")
+    status, out, err = user.rille("resume", main_run(user))
     check("of a race's loser nothing is left", status == 0 and user.ask("state")["alive"] == 0 and not leases(user),
           (out, err))
 finally:
@@ -130,11 +138,12 @@ for how, text in SEEN.items():
         user = user_of("runpod")
         try:
             box = 'local box = rille.rent("b", { provider = "runpod", ttl = "2h", unguarded = true })'
-            text = text.replace("BOX", box) + 'rille.sleep("long", "3s")'
-            process = begin(user, "run", script(user, "seen.lua", text))
-            sign = "end" if moment == "while it ends" else "long"
-            until(lambda: re.search(rf"^main.*{sign}.* started ", user.rille("show", "last")[1], re.M))
+            source = text.replace("BOX", box) + 'rille.signal("go on")'
+            process = begin(user, "run", script(user, "seen.lua", source))
+            sign = "end.* (started|done)" if moment == "while it ends" else "go on.* started"
+            until(lambda: re.search(rf"^main.*{sign} ", user.rille("show", "last")[1], re.M))
             kill(process)
+            user.rille("signal", "last", "go on")
             status, out, err = user.rille("resume", "last")
             check(f"{how}, killed {moment}: goes on", status == 0 and user.ask("state")["alive"] == 0, (out, err))
         finally:
