@@ -40,9 +40,11 @@ def kill(process):
     process.communicate()
 
 
-def until(what):
-    """Bounded by the test's own limit of time."""
+def until(what, process=None):
+    """Bounded by the test's own limit of time, and by the end of this process."""
     while not (found := what()):
+        if process and process.poll() is not None:
+            sys.exit(f"the run has ended with {process.returncode}: {process.communicate()[0]}")
         time.sleep(0.01)
     return found
 
@@ -59,10 +61,10 @@ def killed_while_child_lives(user, parent, signal=None):
     """Kills the run when its child has a machine and, after this signal, the run itself has something in its record."""
     script(user, "child.lua", CHILD)
     process = begin(user, "run", script(user, "parent.lua", parent))
-    until(lambda: [l for l in leases(user) if l["state"] == "live"])
+    until(lambda: [l for l in leases(user) if l["state"] == "live"], process)
     if signal:
         user.rille("signal", main_run(user), signal)
-    until(lambda: "done" in user.rille("show", main_run(user))[1])
+    until(lambda: "done" in user.rille("show", main_run(user))[1], process)
     kill(process)
 
 
@@ -101,7 +103,7 @@ finally:
 user = user_of("gcp")
 try:
     process = begin(user, "run", script(user, "rent.lua", RENT % "gcp"))
-    until(lambda: user.ask("state")["machines"])
+    until(lambda: user.ask("state")["machines"], process)
     kill(process)
     run = json.loads(user.rille("ps", "--json", "-n", "1")[1])[0]["id"]
     process = begin(user, "gc", "--now", run)
@@ -141,7 +143,7 @@ for how, text in SEEN.items():
             source = text.replace("BOX", box) + 'rille.signal("go on")'
             process = begin(user, "run", script(user, "seen.lua", source))
             sign = "end.* (started|done)" if moment == "while it ends" else "go on.* started"
-            until(lambda: re.search(rf"^main.*{sign} ", user.rille("show", "last")[1], re.M))
+            until(lambda: re.search(rf"^main.*{sign} ", user.rille("show", "last")[1], re.M), process)
             kill(process)
             user.rille("signal", "last", "go on")
             status, out, err = user.rille("resume", "last")
