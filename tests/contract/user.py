@@ -54,8 +54,9 @@ class User:
 
     def rille(self, *words, settings=None, env=None, timeout=120):
         """(exit code, output, errors) of one command."""
-        Path(self.root, "providers.json").write_text(json.dumps(
-            dict(self.beside, **{self.provider: settings or self.settings()})))
+        new = Path(self.root, "providers.json.new")  # renamed: a run beside may read it
+        new.write_text(json.dumps(dict(self.beside, **{self.provider: settings or self.settings()})))
+        new.replace(Path(self.root, "providers.json"))
         done = subprocess.run([self.program, *words], env=env or self.env(), capture_output=True, text=True,
                               timeout=timeout, cwd=self.root)
         self.shown.append(done.stdout + done.stderr)

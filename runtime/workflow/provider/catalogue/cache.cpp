@@ -77,7 +77,10 @@ Result<OfferSettings> read_offer_settings(const std::string& settings_file) {
   OfferSettings out;
   if (settings_file.empty()) return out;
   RILLE_TRY(const std::string text, store::read_file(settings_file, settings_bytes_max));
-  RILLE_TRY(const Value settings, Value::from_json(text));
+  const Result<Value> read = Value::from_json(text);
+  if (!read)
+    return make_error(ErrorKind::config, settings_file + ": " + read.error().message, "correct this JSON file");
+  const Value& settings = *read;
   if (settings.as_array() && settings.as_array()->empty()) return out;
   if (!settings.as_object())
     return make_error(ErrorKind::config, settings_file + ": it is not an object",
