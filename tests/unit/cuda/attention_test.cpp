@@ -8,21 +8,15 @@
 namespace rille::tensor {
 namespace {
 
-Tensor leaf_of(const Tensor& t, DType dtype) {
-  auto p = get(cast(t, dtype)).detach();
-  get(p.set_requires_grad(true));
-  return p;
-}
-
-constexpr int batch = 2, heads = 2, queries = 70, keys = 133;
+constexpr int batch_size = 2, heads = 2, queries = 70, keys = 133;
 
 // The ways of seeing: by name, with what they need in type t.
 std::vector<std::pair<std::string, Attention>> sights(Graph& g, DType t) {
-  const auto seen = get(lt(get(rand(g, dims({batch, 1, queries, keys}))), 0.5));
+  const auto seen = get(lt(get(rand(g, dims({batch_size, 1, queries, keys}))), 0.5));
   const auto not_first = get(ge(get(reshape(get(arange(g, 0, queries, 1)), dims({queries, 1}))), 1));
   const auto mask = get(logical_and(seen, not_first));  // the first query sees nothing
   const auto added = get(cast(get(randn(g, dims({heads, queries, keys}))), t));
-  const auto lengths = get(from_numbers(g, dims({batch}), DType::i64, {0, 75}));
+  const auto lengths = get(from_numbers(g, dims({batch_size}), DType::i64, {0, 75}));
   const double least = t == DType::f16 ? -65504 : -3e38;  // as others mark what is not to be seen
   const auto marked = get(where(mask, get(full(g, dims({1}), 0, t)), get(full(g, dims({1}), least, t))));
   return {{"bool", {false, 0, mask}},
@@ -38,8 +32,8 @@ struct Attended {
 };
 Attended attended(Graph& g, DType t, std::int64_t d, std::int64_t groups, const Attention& how, const Attended* like) {
   const auto leaf = [&](const Tensor& known, std::int64_t h, std::int64_t n) {
-    if (!like) return leaf_of(get(randn(g, dims({batch, h, n, d}))), t);
-    Tensor copy = get(from_numbers(g, dims({batch, h, n, d}), t, numbers(known)));
+    if (!like) return leaf_of(get(randn(g, dims({batch_size, h, n, d}))), t);
+    Tensor copy = get(from_numbers(g, dims({batch_size, h, n, d}), t, numbers(known)));
     get(copy.set_requires_grad(true));
     return copy;
   };
@@ -96,7 +90,7 @@ TEST_CASE("attention on tensor cores is near f64's, gradients too", "[cuda][long
         const auto copy = get(from_numbers(*wide, how.mask.shape(), DType::f64, numbers(how.mask)));
         exact.mask = how.mask.dtype() == DType::boolean ? get(gt(copy, 0)) : copy;
       }
-      if (how.lengths) exact.lengths = get(from_numbers(*wide, dims({batch}), DType::i64, numbers(how.lengths)));
+      if (how.lengths) exact.lengths = get(from_numbers(*wide, dims({batch_size}), DType::i64, numbers(how.lengths)));
       const auto b = attended(*wide, DType::f64, 64, 2, exact, &a);
       const double bound = t == DType::bf16 ? 1e-2 : 1.5e-3;
       INFO(name_of(t) << ", " << name);

@@ -53,7 +53,7 @@ struct Told {
 };
 
 // The same whether a card is lost in it or not; b is never lost.
-Told story(const std::shared_ptr<Graph>& a, const std::shared_ptr<Graph>& b) {
+Told story_with_loss(const std::shared_ptr<Graph>& a, const std::shared_ptr<Graph>& b) {
   Told told;
   Compiled step(a);
   for (int i = 0; i < 6; ++i) {
@@ -103,7 +103,7 @@ struct Lost {
 };
 
 // Each call of `function` on the first card fails once, until there is none that could.
-Lost lost_at_each(const char* function, int code, decltype(&story) tells = story,
+Lost lost_at_each(const char* function, int code, decltype(&story_with_loss) tells = story_with_loss,
                   const std::vector<double>& values = undisturbed) {
   const std::string of_first = std::string(function) + "@0";
   Lost lost;
@@ -155,7 +155,7 @@ TEST_CASE("two cards run in the same order each time", "[cuda]") {
   o.cards = 2;
   const Standin standin(o);
   const auto a = get(Graph::create(standin.device("cuda:0"))), b = get(Graph::create(standin.device("cuda:1")));
-  const auto told = story(a, b);
+  const auto told = story_with_loss(a, b);
   CHECK(told.errors.empty());
   CHECK(told.values == undisturbed);
   CHECK(standin.report().graph_launches > 0);

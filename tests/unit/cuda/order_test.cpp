@@ -9,10 +9,10 @@ namespace {
 using test::Standin;
 using test::standin::Options;
 
-using Values = std::vector<std::vector<std::byte>>;
+using ByteValues = std::vector<std::vector<std::byte>>;
 
 // Whole numbers and quarters: every result is exact.
-Result<Tensor> batch(Graph& g, int number) {
+Result<Tensor> input_batch(Graph& g, int number) {
   std::vector<double> v(96);
   for (std::size_t i = 0; i < v.size(); ++i) v[i] = double((i * 7 + std::size_t(number) * 5) % 11);
   return from_numbers(g, dims({96}), DType::f32, v);
@@ -25,12 +25,12 @@ struct How {
   bool freed = false;    // memory is given back in between
 };
 
-Result<Values> story(const std::shared_ptr<Graph>& g, How how) {
-  RILLE_TRY(Tensor w, batch(*g, 100));
+Result<ByteValues> story_in_order(const std::shared_ptr<Graph>& g, How how) {
+  RILLE_TRY(Tensor w, input_batch(*g, 100));
   Compiled step(g);
   std::vector<Tensor> kept;
   for (int i = 0; i < 44; ++i) {
-    RILLE_TRY(const auto x, batch(*g, i));
+    RILLE_TRY(const auto x, input_batch(*g, i));
     if (i % 4 == 1) {
       kept.push_back(get(add(x, get(mul(w, 2)))));
       g->flush();
@@ -47,7 +47,7 @@ Result<Values> story(const std::shared_ptr<Graph>& g, How how) {
     while (how.in_step && g->depth()) std::this_thread::yield();
     if (how.freed && i % 8 == 7) g->device()->release_cache();
   }
-  Values out;
+  ByteValues out;
   for (const auto& t : kept) {
     RILLE_TRY(auto data, g->read_blocking(t));
     out.push_back(std::move(data.bytes));
@@ -55,8 +55,8 @@ Result<Values> story(const std::shared_ptr<Graph>& g, How how) {
   return out;
 }
 
-const Values& expected() {
-  static const Values values = get(story(new_graph(), {}));
+const ByteValues& expected() {
+  static const ByteValues values = get(story_in_order(new_graph(), {}));
   return values;
 }
 
@@ -66,7 +66,7 @@ int wrong_seeds(Options o, int seeds, How how) {
   for (int seed = 1; seed <= seeds; ++seed) {
     o.seed = std::uint64_t(seed);
     const Standin standin(o);
-    const auto values = story(standin.graph(), how);
+    const auto values = story_in_order(standin.graph(), how);
     wrong += !values || *values != expected() || standin.report().wrong[0];
   }
   return wrong;

@@ -23,7 +23,7 @@ Tensor sent(const Tensor& t, Graph& to) {
 }
 
 // The sender computes what it sends and overwrites it at once; the receiver uses memory that it has just let go of.
-std::vector<std::vector<double>> story(Graph& a, Graph& b) {
+std::vector<std::vector<double>> story_of_peers(Graph& a, Graph& b) {
   std::vector<std::vector<double>> out;
   std::vector<Tensor> kept;
   Tensor w = get(full(a, dims({96}), 1, DType::f32));
@@ -45,7 +45,7 @@ std::vector<std::vector<double>> story(Graph& a, Graph& b) {
   return out;
 }
 
-int wrong_seeds(Options o, int seeds) {
+int wrong_seeds_of_peers(Options o, int seeds) {
   o.cards = 2;
   const auto cpu = new_graph();
   int wrong = 0;
@@ -53,7 +53,7 @@ int wrong_seeds(Options o, int seeds) {
     o.seed = std::uint64_t(seed);
     const Standin standin(o);
     const auto a = graph_of(standin, "cuda:0"), b = graph_of(standin, "cuda:1");
-    const auto values = story(*a, *b);
+    const auto values = story_of_peers(*a, *b);
     bool good = values.size() == 36 && !standin.report().wrong[0];
     double power = 1;
     for (std::size_t i = 0; good && i < 12; ++i) {
@@ -68,17 +68,17 @@ int wrong_seeds(Options o, int seeds) {
 }
 
 TEST_CASE("tensors go from one card to another, whatever the order", "[cuda]") {
-  CHECK(wrong_seeds({}, 60) == 0);
+  CHECK(wrong_seeds_of_peers({}, 60) == 0);
   Options o;
   o.peers = false;  // the driver goes through this machine's memory
-  CHECK(wrong_seeds(o, 5) == 0);
+  CHECK(wrong_seeds_of_peers(o, 5) == 0);
 }
 
 TEST_CASE("a missing wait between two cards is seen", "[cuda]") {
   Options o;
   SECTION("the receiver does not wait for what is sent") { o.no_event_waits = 1u << 3; }
   SECTION("the sender does not wait until the memory is free") { o.no_event_waits = 1u << 0; }
-  CHECK(wrong_seeds(o, 20) > 0);
+  CHECK(wrong_seeds_of_peers(o, 20) > 0);
 }
 
 TEST_CASE("two cards copy directly and leave nothing behind", "[cuda]") {

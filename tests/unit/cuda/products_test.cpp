@@ -7,7 +7,7 @@ namespace {
 
 using test::Standin;
 
-Tensor filled(Graph& g, const Dims& shape, DType dtype, int seed) {
+Tensor operand(Graph& g, const Dims& shape, DType dtype, int seed) {
   std::vector<double> v(std::size_t(shape.count()));
   for (std::size_t i = 0; i < v.size(); ++i) v[i] = double((i * 7 + std::size_t(seed) * 3) % 11) - 5;  // exact sums
   return get(from_numbers(g, shape, dtype, v));
@@ -17,26 +17,26 @@ Tensor turned(const Tensor& t) { return get(transpose(t, -1, -2)); }
 std::vector<std::vector<std::byte>> products(Graph& g, DType t) {
   std::vector<std::vector<std::byte>> out;
   const auto add = [&](Result<Tensor> r) { out.push_back(bits(get(std::move(r)))); };
-  const auto a = filled(g, dims({5, 7}), t, 1), b = filled(g, dims({7, 3}), t, 2);
+  const auto a = operand(g, dims({5, 7}), t, 1), b = operand(g, dims({7, 3}), t, 2);
   add(matmul(a, b));
-  add(matmul(turned(filled(g, dims({7, 5}), t, 3)), b));
-  add(matmul(a, turned(filled(g, dims({3, 7}), t, 4))));
-  add(matmul(turned(filled(g, dims({7, 5}), t, 5)), turned(filled(g, dims({3, 7}), t, 6))));
-  add(matmul(filled(g, dims({1, 7}), t, 7), b));
-  add(matmul(a, filled(g, dims({7, 1}), t, 8)));
-  add(matmul(filled(g, dims({4, 5, 7}), t, 9), filled(g, dims({4, 7, 3}), t, 10)));
-  add(matmul(filled(g, dims({4, 5, 7}), t, 11), b));  // one matrix for all
-  add(matmul(filled(g, dims({2, 3, 5, 7}), t, 12), turned(filled(g, dims({2, 3, 3, 7}), t, 13))));
-  add(matmul(get(narrow(filled(g, dims({5, 9}), t, 14), 1, 2, 7)), b));  // rows with a gap
-  add(matmul(get(permute(filled(g, dims({5, 4, 7}), t, 15), dims({1, 0, 2}))), b));
-  add(matmul(filled(g, dims({3, 1, 5, 7}), t, 16), filled(g, dims({1, 4, 7, 3}), t, 17)));  // no equal distances
-  add(linear(a, filled(g, dims({3, 7}), t, 18), filled(g, dims({3}), t, 19)));
-  add(linear(filled(g, dims({2, 5, 7}), t, 20), filled(g, dims({3, 7}), t, 21), filled(g, dims({3}), t, 22)));
-  add(matmul(filled(g, dims({5, 0}), t, 23), filled(g, dims({0, 3}), t, 24)));
+  add(matmul(turned(operand(g, dims({7, 5}), t, 3)), b));
+  add(matmul(a, turned(operand(g, dims({3, 7}), t, 4))));
+  add(matmul(turned(operand(g, dims({7, 5}), t, 5)), turned(operand(g, dims({3, 7}), t, 6))));
+  add(matmul(operand(g, dims({1, 7}), t, 7), b));
+  add(matmul(a, operand(g, dims({7, 1}), t, 8)));
+  add(matmul(operand(g, dims({4, 5, 7}), t, 9), operand(g, dims({4, 7, 3}), t, 10)));
+  add(matmul(operand(g, dims({4, 5, 7}), t, 11), b));  // one matrix for all
+  add(matmul(operand(g, dims({2, 3, 5, 7}), t, 12), turned(operand(g, dims({2, 3, 3, 7}), t, 13))));
+  add(matmul(get(narrow(operand(g, dims({5, 9}), t, 14), 1, 2, 7)), b));  // rows with a gap
+  add(matmul(get(permute(operand(g, dims({5, 4, 7}), t, 15), dims({1, 0, 2}))), b));
+  add(matmul(operand(g, dims({3, 1, 5, 7}), t, 16), operand(g, dims({1, 4, 7, 3}), t, 17)));  // no equal distances
+  add(linear(a, operand(g, dims({3, 7}), t, 18), operand(g, dims({3}), t, 19)));
+  add(linear(operand(g, dims({2, 5, 7}), t, 20), operand(g, dims({3, 7}), t, 21), operand(g, dims({3}), t, 22)));
+  add(matmul(operand(g, dims({5, 0}), t, 23), operand(g, dims({0, 3}), t, 24)));
   return out;
 }
 
-void compare_with_cpu(const Standin& standin, DType t) {
+void compare_products(const Standin& standin, DType t) {
   INFO(name_of(t));
   const auto expected = products(*new_graph(), t), got = products(*standin.graph(), t);
   REQUIRE(expected.size() == got.size());
@@ -51,7 +51,7 @@ TEST_CASE("products are the CPU's, whatever way their operands lie", "[cuda]") {
   const Standin standin;
   std::int64_t before = 0;
   for (const auto t : {DType::f32, DType::f64, DType::bf16, DType::f16}) {
-    compare_with_cpu(standin, t);
+    compare_products(standin, t);
     CHECK(standin.report().library_calls > before + 10);
     before = standin.report().library_calls;
   }
@@ -60,7 +60,7 @@ TEST_CASE("products are the CPU's, whatever way their operands lie", "[cuda]") {
 TEST_CASE("products that the library declines are the own kernels'", "[cuda]") {
   const test::NoHalf declining;
   const Standin standin;
-  for (const auto t : {DType::bf16, DType::f16}) compare_with_cpu(standin, t);
+  for (const auto t : {DType::bf16, DType::f16}) compare_products(standin, t);
   CHECK(standin.report().library_calls == 0);
 }
 
@@ -68,8 +68,8 @@ TEST_CASE("products that the library declines are the own kernels'", "[cuda]") {
 TEST_CASE("a bias may begin at any element", "[cuda]") {
   const Standin standin;
   const auto sums = [](Graph& g, std::int64_t from) {
-    const auto row = get(narrow(filled(g, dims({64}), DType::f32, 3), 0, from, 8));
-    return bits(get(linear(filled(g, dims({5, 7}), DType::f32, 1), filled(g, dims({8, 7}), DType::f32, 2), row)));
+    const auto row = get(narrow(operand(g, dims({64}), DType::f32, 3), 0, from, 8));
+    return bits(get(linear(operand(g, dims({5, 7}), DType::f32, 1), operand(g, dims({8, 7}), DType::f32, 2), row)));
   };
   const auto g = standin.graph(), cpu = new_graph();
   for (const std::int64_t from : {0, 1, 2, 4, 7}) {

@@ -9,11 +9,6 @@ namespace {
 const Types all_floats{DType::f32, DType::f64, DType::bf16, DType::f16};
 
 void read(const Tensor& t) { get(t.graph().read_blocking(t)); }
-Tensor leaf_of(const Tensor& t, DType dtype) {
-  auto p = get(cast(t, dtype)).detach();
-  get(p.set_requires_grad(true));
-  return p;
-}
 // Runs the gradients of `out` into every leaf.
 void backwards(const Tensor& out, const Tensors& leaves) {
   get(backward(get(sum(get(mul(out, get(cast(get(randn(out.graph(), out.shape())), out.dtype()))))))));

@@ -22,10 +22,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Folder {
+struct ImageFolder {
   fs::path path = fs::temp_directory_path() / ("rille-images-" + std::to_string(::getpid()));
-  Folder() { fs::create_directories(path); }
-  ~Folder() { fs::remove_all(path); }
+  ImageFolder() { fs::create_directories(path); }
+  ~ImageFolder() { fs::remove_all(path); }
   std::string write(const std::string& name, const std::string& bytes) const {
     fs::create_directories((path / name).parent_path());
     std::ofstream(path / name, std::ios::binary) << bytes;
@@ -126,14 +126,14 @@ struct FewThreads {
 };
 
 // 24 images of the classes cat, cow and dog: JPEG and PNG in turns.
-void write_animals(const Folder& folder, int tone = 0) {
+void write_animals(const ImageFolder& folder, int tone = 0) {
   const char* const names[] = {"dog", "cat", "cow"};
   for (int i = 0; i < 24; ++i)
     folder.write(std::string("animals/") + names[i % 3] + "/" + std::to_string(i) + (i % 2 ? ".png" : ".jpg"),
                  i % 2 ? png(30 + i, 40, i + tone) : jpeg(30 + i, 40, i + tone));
 }
 
-Value shards_of(const Folder& folder, const std::string& to) {
+Value shards_of(const ImageFolder& folder, const std::string& to) {
   return Value()
       .set("sources", Value::Array{(folder.path / "animals").string()})
       .set("to", (folder.path / to).string());
@@ -238,7 +238,7 @@ TEST_CASE("random boxes have torchvision's areas and ratios") {
 }
 
 TEST_CASE("folders, tar and MDS give the same images, whatever the threads and ranks") {
-  const Folder folder;
+  const ImageFolder folder;
   std::vector<std::string> images;
   std::string tar;
   for (int i = 0; i < 10; ++i) {
@@ -275,7 +275,7 @@ TEST_CASE("folders, tar and MDS give the same images, whatever the threads and r
 }
 
 TEST_CASE("a position is restored, and other data are refused") {
-  const Folder folder;
+  const ImageFolder folder;
   for (int i = 0; i < 12; ++i)
     folder.write("d/" + std::to_string(i % 3) + "/" + std::to_string(i) + ".png", png(20, 16, i));
   const ImagesOptions options{.size = 8, .seed = 1, .validation = 0.25};
@@ -296,7 +296,7 @@ TEST_CASE("a position is restored, and other data are refused") {
 }
 
 TEST_CASE("an error tells that no thread could be started") {
-  const Folder folder;
+  const ImageFolder folder;
   folder.write("d/a/1.png", png(20, 20));
   auto set = open(folder.path / "d", {.size = 8});
   pthread_attr_t usual, huge;  // no address space has room for such a stack
@@ -314,7 +314,7 @@ TEST_CASE("an error tells that no thread could be started") {
 }
 
 TEST_CASE("a damaged image is an error that names it, or is passed over") {
-  const Folder folder;
+  const ImageFolder folder;
   folder.write("d/a/1.jpg", jpeg(20, 20));
   folder.write("d/a/2.jpg", jpeg(64, 64).substr(0, 500));
   folder.write("d/a/3.png", png(20, 20).substr(0, 200));
@@ -340,7 +340,7 @@ TEST_CASE("a damaged image is an error that names it, or is passed over") {
 }
 
 TEST_CASE("shards with wrong sizes, names and labels are refused") {
-  const Folder folder;
+  const ImageFolder folder;
   const std::string image = jpeg(20, 20), sound = tar_entry("a.jpg", image) + tar_entry("a.cls", "1");
   const auto tar = [&](const std::string& bytes) { return error_of(folder.write("t.tar", bytes)); };
   REQUIRE(ImageIndex::open(folder.write("t.tar", sound), "", {}));
@@ -382,7 +382,7 @@ TEST_CASE("shards with wrong sizes, names and labels are refused") {
 }
 
 TEST_CASE("a folder of images becomes shards: the same ones on any number of threads, and after any stop") {
-  const Folder folder;
+  const ImageFolder folder;
   write_animals(folder);
   Value options = shards_of(folder, "whole");
   options.set("shard_bytes", 10'000);
@@ -424,7 +424,7 @@ TEST_CASE("a folder of images becomes shards: the same ones on any number of thr
 }
 
 TEST_CASE("shards of unfinished and damaged data sets are not read") {
-  const Folder folder;
+  const ImageFolder folder;
   write_animals(folder);
   REQUIRE(build_dataset(shards_of(folder, "out").set("shard_bytes", 10'000), {}).ok());
   fs::rename(folder.path / "out/dataset.json", folder.path / "out/progress.json");
@@ -435,7 +435,7 @@ TEST_CASE("shards of unfinished and damaged data sets are not read") {
 }
 
 TEST_CASE("images in shards are made smaller, and small ones keep their bytes") {
-  const Folder folder;
+  const ImageFolder folder;
   const std::string small = png(20, 60);
   folder.write("animals/cat/small.png", small);
   folder.write("animals/cat/large.png", png(64, 48));
@@ -462,7 +462,7 @@ TEST_CASE("images in shards are made smaller, and small ones keep their bytes") 
 }
 
 TEST_CASE("builds of images: changed sources, limits and mistakes") {
-  const Folder folder;
+  const ImageFolder folder;
   write_animals(folder);
   const auto build = [&](const char* to, const BuildContext& context) {
     auto made = build_dataset(shards_of(folder, to), context);

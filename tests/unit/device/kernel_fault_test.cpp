@@ -33,7 +33,7 @@ std::shared_ptr<Kernel> made(const std::string& source, bool checked = false) {
   return *k;
 }
 
-LaunchShape shape(unsigned grid, unsigned block, bool cooperative = false) {
+LaunchShape shape_of(unsigned grid, unsigned block, bool cooperative = false) {
   LaunchShape s;
   s.grid[0] = grid;
   s.block[0] = block;
@@ -41,7 +41,7 @@ LaunchShape shape(unsigned grid, unsigned block, bool cooperative = false) {
   return s;
 }
 
-LaunchArgument array(std::vector<int>& v) {
+LaunchArgument ints(std::vector<int>& v) {
   LaunchArgument a;
   a.pointer = v.data();
   a.bytes = 4 * v.size();
@@ -54,7 +54,7 @@ LaunchArgument number(int n) {
   return a;
 }
 
-Error failure(const Kernel& k, const LaunchShape& s, const std::vector<LaunchArgument>& arguments) {
+Error kernel_failure(const Kernel& k, const LaunchShape& s, const std::vector<LaunchArgument>& arguments) {
   std::string said;
   const auto ran = k.run(s, arguments, said);
   REQUIRE_FALSE(ran.ok());
@@ -63,7 +63,7 @@ Error failure(const Kernel& k, const LaunchShape& s, const std::vector<LaunchArg
   return ran.error();
 }
 
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+bool says(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 // A kernel with barriers that is right, after one that was not.
 void still_right() {
@@ -72,7 +72,7 @@ void still_right() {
       "  __syncthreads(); x[blockIdx.x * 256 + threadIdx.x] = s[255 - threadIdx.x];\n}");
   std::vector<int> x(256 * 64, -1);
   std::string said;
-  REQUIRE(k->run(shape(64, 256), {array(x)}, said).ok());
+  REQUIRE(k->run(shape_of(64, 256), {ints(x)}, said).ok());
   bool right = true;
   for (int i = 0; i < 256 * 64; ++i) right = right && x[i] == 255 - i % 256;
   CHECK(right);
@@ -87,24 +87,24 @@ TEST_CASE("a division by zero is an error of the launch, with its line", "[.faul
   const auto k = made(text);
   std::vector<int> x(1 << 14);
   for (int again = 0; again < 20; ++again) {  // in a loop, and over the whole team
-    const auto e = failure(*k, shape(64, 256), {array(x), number(0)});
+    const auto e = kernel_failure(*k, shape_of(64, 256), {ints(x), number(0)});
     CHECK(e.message == "kernel f: divides a whole number by zero, or the smallest one by -1 (fault.lua:12)");
-    CHECK(has(e.hint, "checked = true"));
+    CHECK(says(e.hint, "checked = true"));
     std::string said;
-    REQUIRE(k->run(shape(64, 256), {array(x), number(5)}, said).ok());
+    REQUIRE(k->run(shape_of(64, 256), {ints(x), number(5)}, said).ok());
     CHECK((x[0] == 20 && x.back() == (100 + (1 << 14) - 1) / 5));
     still_right();
   }
   std::vector<int> smallest = {0, 1, -1};
-  CHECK(failure(*made("__global__ void f(int* x) { x[0] = (-2147483647 - x[1]) % x[2]; }"), shape(1, 1),
-                {array(smallest)})
+  CHECK(kernel_failure(*made("__global__ void f(int* x) { x[0] = (-2147483647 - x[1]) % x[2]; }"), shape_of(1, 1),
+                       {ints(smallest)})
             .message.find("by -1") != std::string::npos);
 }
 
 TEST_CASE("checked mode names the thread that divides by zero", "[.fault]") {
   const auto k = made("__global__ void f(int* x) {\n  x[threadIdx.x] %= 3 - (int)threadIdx.x;\n}", true);
   std::vector<int> x(8, 5);
-  CHECK(failure(*k, shape(1, 8), {array(x)}).message ==
+  CHECK(kernel_failure(*k, shape_of(1, 8), {ints(x)}).message ==
         "kernel f: thread (3,0,0) of block (0,0,0): divides a whole number by zero (fault.lua:11)");
   CHECK(x == std::vector<int>(8, 5));
 }
@@ -115,7 +115,8 @@ TEST_CASE("a pointer to nowhere is an error of the launch", "[.fault]") {
   const auto reads = made(
       "__global__ void f(const int* p, int* x) {\n"
       "  int i = blockIdx.x * blockDim.x + threadIdx.x;\n  x[i] = p[i + 2];\n}");
-  CHECK(has(failure(*reads, shape(64, 256), {nil, array(x)}).message, "an address without memory (fault.lua:12)"));
+  CHECK(says(kernel_failure(*reads, shape_of(64, 256), {nil, ints(x)}).message,
+             "an address without memory (fault.lua:12)"));
   still_right();
   // From the middle of a block whose threads wait: their stacks are given up as they stand.
   const auto waits = made(
@@ -123,14 +124,14 @@ TEST_CASE("a pointer to nowhere is an error of the launch", "[.fault]") {
       "  __syncthreads();\n  if (threadIdx.x == 77) p[1] = s[3];\n  __syncthreads();\n"
       "  x[threadIdx.x] = __shfl_sync(~0u, 1, 0);\n}");
   for (int again = 0; again < 20; ++again) {
-    CHECK(has(failure(*waits, shape(64, 256), {nil, array(x)}).message,
-              "at 0x4, an address without memory (fault.lua:14)"));
+    CHECK(says(kernel_failure(*waits, shape_of(64, 256), {nil, ints(x)}).message,
+               "at 0x4, an address without memory (fault.lua:14)"));
     still_right();
   }
   const auto far = made("__global__ void f(int* x) { x[0] = *(int*)0x123456789abcdef0ull; }");  // no address at all
-  CHECK(has(failure(*far, shape(1, 1), {array(x)}).message, "reads or writes at an address without memory"));
+  CHECK(says(kernel_failure(*far, shape_of(1, 1), {ints(x)}).message, "reads or writes at an address without memory"));
   const auto inside = made("__global__ void f(int* p, int n) { memset(p, 0, n); }");
-  CHECK(has(failure(*inside, shape(1, 1), {nil, number(100)}).message, "an address without memory"));
+  CHECK(says(kernel_failure(*inside, shape_of(1, 1), {nil, number(100)}).message, "an address without memory"));
 }
 
 TEST_CASE("a stack that is used up is an error of the launch", "[.fault]") {
@@ -140,9 +141,9 @@ TEST_CASE("a stack that is used up is an error of the launch", "[.fault]") {
       "  return n <= 0 ? a[0] : deep(n - 1, x) + a[1] + x[0];\n}\n"
       "__global__ void f(int* x) { __syncthreads(); x[threadIdx.x] = deep(200, x); }";
   std::vector<int> x(8);
-  const auto e = failure(*made(text), shape(1, 8), {array(x)});
-  CHECK(has(e.message, "a thread needs more than the 132 kB of its stack"));
-  CHECK(has(e.hint, "recursion"));
+  const auto e = kernel_failure(*made(text), shape_of(1, 8), {ints(x)});
+  CHECK(says(e.message, "a thread needs more than the 132 kB of its stack"));
+  CHECK(says(e.hint, "recursion"));
   still_right();
 }
 
@@ -152,7 +153,7 @@ TEST_CASE("a fault of one block ends a cooperative launch", "[.fault]") {
       "  if (blockIdx.x == 3) x[threadIdx.x] = 100 / d;\n  cooperative_groups::this_grid().sync();\n}");
   std::vector<int> x(32);
   for (int again = 0; again < 10; ++again)
-    CHECK(has(failure(*k, shape(8, 32, true), {array(x), number(0)}).message, "by zero"));
+    CHECK(says(kernel_failure(*k, shape_of(8, 32, true), {ints(x), number(0)}).message, "by zero"));
   still_right();
 }
 
@@ -165,7 +166,7 @@ TEST_CASE("launches from several threads keep their faults apart", "[.fault]") {
       std::vector<int> x(32);
       for (int i = 0; i < 200; ++i) {
         std::string said;
-        const auto ran = k->run(shape(1, 32), {array(x), number(i % 2)}, said);
+        const auto ran = k->run(shape_of(1, 32), {ints(x), number(i % 2)}, said);
         if (ran) right += x[31] == 6;
         else faults += ran.error().message.find("by zero") != std::string::npos;
       }
@@ -189,7 +190,7 @@ void own_handler(int signal, siginfo_t*, void*) {
 void one_launch() {
   std::vector<int> x(1);
   std::string said;
-  REQUIRE(made("__global__ void f(int* x) { x[0] = 1; }")->run(shape(1, 1), {array(x)}, said).ok());
+  REQUIRE(made("__global__ void f(int* x) { x[0] = 1; }")->run(shape_of(1, 1), {ints(x)}, said).ok());
 }
 
 // How a child process ends that does this.
@@ -215,14 +216,14 @@ TEST_CASE("a fault that is not a kernel's goes to the handler that was there bef
   std::vector<int> x(1);
   LaunchArgument nil;
   const auto bad = made("__global__ void f(int* x) { x[0] = 1; }");
-  CHECK(has(failure(*bad, shape(1, 1), {nil}).message, "an address without memory"));
+  CHECK(says(kernel_failure(*bad, shape_of(1, 1), {nil}).message, "an address without memory"));
   CHECK(came == 0);
   if (sigsetjmp(back, 1) == 0) *reinterpret_cast<volatile int*>(8) = 1;
   CHECK(came == SIGSEGV);
   came = 0;
   if (sigsetjmp(back, 1) == 0) ::raise(SIGSEGV);  // sent, while no kernel runs
   CHECK(came == SIGSEGV);
-  CHECK(has(failure(*bad, shape(1, 1), {nil}).message, "an address without memory"));
+  CHECK(says(kernel_failure(*bad, shape_of(1, 1), {nil}).message, "an address without memory"));
 }
 
 TEST_CASE("without an earlier handler, a fault outside of kernels ends the process", "[.fault]") {

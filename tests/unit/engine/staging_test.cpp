@@ -23,9 +23,9 @@ struct Asked {
   int connections = 0;
 };
 
-class NotingAgent final : public agent::AgentClient {
+class AskedAgent final : public agent::AgentClient {
  public:
-  explicit NotingAgent(Asked& asked) : asked_(asked) {}
+  explicit AskedAgent(Asked& asked) : asked_(asked) {}
   bool broken() const override { return false; }
   Async<Value> describe(CancelToken) override { co_return Value(Value::Object{}); }
   Async<agent::Transfer> put(std::string, std::string remote, agent::TransferProgress, CancelToken) override {
@@ -80,7 +80,7 @@ class NotingConnector final : public Connector {
   Async<std::unique_ptr<agent::AgentClient>> connect(Loop&, lease::Lease, provider::Machine, std::int64_t,
                                                      CancelToken) override {
     ++asked_.connections;
-    std::unique_ptr<agent::AgentClient> made = std::make_unique<NotingAgent>(asked_);
+    std::unique_ptr<agent::AgentClient> made = std::make_unique<AskedAgent>(asked_);
     co_return made;
   }
   void forget(const std::string&) override {}

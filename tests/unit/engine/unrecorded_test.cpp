@@ -27,7 +27,7 @@ StepCall call(std::string name) {
 }
 
 // Its outcome meets a full disk, in the first process.
-StepCall large(StepWorld& world, std::string name) {
+StepCall large_step(StepWorld& world, std::string name) {
   StepCall c = call(std::move(name));
   c.body = [&world](FiberId, const StepTicket&, int) -> Async<Value> {
     if (world.processes == 1) fill(world);
@@ -36,7 +36,7 @@ StepCall large(StepWorld& world, std::string name) {
   return c;
 }
 
-std::string run_state(StepWorld& world) {
+std::string state_of_run(StepWorld& world) {
   std::string state;
   REQUIRE(world.disk->query("SELECT state FROM runs", {}, [&](const store::Row& row) { state = row.text(0); }).ok());
   return state;
@@ -52,7 +52,7 @@ Error first_end(StepWorld& world, const StepScript& script) {
 // Three steps; the script goes on whatever becomes of the second.
 CppGuest::Body careless(Run& run, CppGuest&, StepWorld& world) {
   return [&run, &world](FiberId f) -> Async<Value> {
-    StepCall a = call("a"), b = large(world, "b"), c = call("c");
+    StepCall a = call("a"), b = large_step(world, "b"), c = call("c");
     RILLE_CO_CHECK(co_await run_step(run, world, f, a));
     Result<Value> second = co_await run_step(run, world, f, b);
     RILLE_CO_CHECK(co_await run_step(run, world, f, c));
@@ -70,7 +70,7 @@ TEST_CASE("an outcome that the journal does not take is not shown to the script"
   CHECK_THAT(why.message, Catch::Contains("run r stops here: its record cannot be written: cannot use") &&
                               Catch::Contains("database or disk is full"));
   CHECK(why.hint == "free some space on that disk; then: rille resume r. What was recorded is not lost");
-  CHECK(run_state(world) == "suspended");
+  CHECK(state_of_run(world) == "suspended");
   CHECK(world.begun["main/c#1"] == 0);
   free_space(world);
   Result<Value> end = run_to_end(world, careless);
@@ -79,7 +79,7 @@ TEST_CASE("an outcome that the journal does not take is not shown to the script"
   CHECK(world.begun["main/a#1"] == 1);
   CHECK(world.begun["main/b#1"] == 2);
   CHECK(world.begun["main/c#1"] == 1);
-  CHECK(run_state(world) == "done");
+  CHECK(state_of_run(world) == "done");
 }
 
 TEST_CASE("a run whose suspension cannot be written either ends its process, and is found interrupted") {
@@ -91,7 +91,7 @@ TEST_CASE("a run whose suspension cannot be written either ends its process, and
   Error why = first_end(world, careless);
   CHECK(why.code == "run_paused");
   CHECK_THAT(why.message, Catch::Contains("no room"));
-  CHECK(run_state(world) == "running");
+  CHECK(state_of_run(world) == "running");
   free_space(world);
   REQUIRE(run_to_end(world, careless).ok());
   CHECK(world.begun["main/c#1"] == 1);
@@ -112,7 +112,7 @@ TEST_CASE("what other fibers have under way is still recorded") {
       };
       std::string name = "other";
       RILLE_CO_TRY(FiberId child, run.spawn(f, name, guest.function(std::move(other)), Value()));
-      StepCall b = large(world, "b");
+      StepCall b = large_step(world, "b");
       b.body = [&, inner = b.body](FiberId g, const StepTicket& t, int n) -> Async<Value> {
         RILLE_CO_CHECK(co_await sleep_for(run.loop(), 5));  // the other has begun
         co_return co_await inner(g, t, n);
@@ -124,7 +124,7 @@ TEST_CASE("what other fibers have under way is still recorded") {
   };
   StepWorld world;
   CHECK(first_end(world, script).code == "run_paused");
-  CHECK(run_state(world) == "suspended");
+  CHECK(state_of_run(world) == "suspended");
   REQUIRE(run_to_end(world, script).ok());
   CHECK(world.begun["main/b#1"] == 2);
   CHECK(world.begun["main/other#1/slow#1"] == 1);
@@ -168,7 +168,7 @@ TEST_CASE("what a fiber dies of does not fail the run when it is the journal's")
   };
   StepWorld world;
   CHECK_THAT(first_end(world, script).message, Catch::Contains("disk I/O error"));
-  CHECK(run_state(world) == "suspended");
+  CHECK(state_of_run(world) == "suspended");
   REQUIRE(run_to_end(world, script).ok());
   CHECK(world.begun["main/other#1/a#1"] == 1);
 }
@@ -186,13 +186,13 @@ TEST_CASE("a journal that has not failed is not believed to have: the error of a
   StepWorld world;
   if (store::journal_has_failed()) return;  // an earlier case of this process
   CHECK(first_end(world, script).message == "made up");
-  CHECK(run_state(world) == "failed");
+  CHECK(state_of_run(world) == "failed");
 }
 
 TEST_CASE("a run that stops for its journal can be cancelled, and cleans up") {
   StepScript script = [](Run& run, CppGuest&, StepWorld& world) -> CppGuest::Body {
     return [&](FiberId f) -> Async<Value> {
-      StepCall b = large(world, "b"), clean = call("clean");
+      StepCall b = large_step(world, "b"), clean = call("clean");
       b.body = [&, inner = b.body](FiberId g, const StepTicket& t, int n) -> Async<Value> {
         std::function<void()> stop = [&run] { run.cancel(make_error(ErrorKind::cancelled, "stop")); };
         run.loop().post(std::move(stop));
@@ -212,6 +212,6 @@ TEST_CASE("a run that stops for its journal can be cancelled, and cleans up") {
   StepWorld world;
   Error why = first_end(world, script);
   CHECK(why.kind == ErrorKind::cancelled);
-  CHECK(run_state(world) == "cancelled");
+  CHECK(state_of_run(world) == "cancelled");
   CHECK(world.begun["main/clean#1"] == 1);
 }

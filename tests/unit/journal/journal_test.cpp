@@ -8,19 +8,13 @@
 #include <tuple>
 #include <vector>
 
+#include "tests/unit/journal/runs.hpp"
 #include "tests/unit/store/temp_dir.hpp"
 
 using namespace rille;
 using namespace rille::store;
 
 namespace {
-
-Result<> add_run(Db& db, const std::string& id, std::int64_t epoch) {
-  return db.run(
-      "INSERT INTO runs(id,script,mode,state,epoch,args,created_us,updated_us,host,pid) "
-      "VALUES(?,'x','durable','running',?,'{}',0,0,'h',1)",
-      {id, epoch});
-}
 
 std::int64_t count(Journal& journal, const char* sql) {
   std::int64_t n = -1;

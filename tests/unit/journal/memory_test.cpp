@@ -2,17 +2,12 @@
 #include <catch2/catch.hpp>
 
 #include "runtime/core/store/journal.hpp"
+#include "tests/unit/journal/runs.hpp"
 
 using namespace rille;
 using namespace rille::store;
 
 namespace {
-Result<> add_run(Db& db, const std::string& id, std::int64_t epoch) {
-  return db.run(
-      "INSERT INTO runs(id,script,mode,state,epoch,args,created_us,updated_us,host,pid) "
-      "VALUES(?,'x','durable','running',?,'{}',0,0,'h',1)",
-      {id, epoch});
-}
 std::string runs(Journal& journal) {
   std::string out;
   REQUIRE(journal.reader().query("SELECT id FROM runs ORDER BY number", {}, [&](const Row& r) { out += r.text(0); }));

@@ -18,6 +18,8 @@
 
 namespace rille::lease::test {
 
+constexpr std::int64_t second_us = 1'000'000, hour_us = 3'600 * second_us;
+
 struct FakeClock final : Clock {
   std::int64_t us = 1'800'000'000'000'000;
   std::int64_t wall_us() const override { return us; }

@@ -11,8 +11,6 @@ using namespace rille::lease::test;
 
 namespace {
 
-constexpr std::int64_t second_us = 1'000'000, hour_us = 3'600 * second_us;
-
 Tenure machine(Micros price, std::int64_t seconds, provider::Billing billing = {}) {
   Tenure t;
   t.billing = billing;
@@ -30,7 +28,7 @@ provider::Billing by(std::int64_t unit_s, std::int64_t minimum_s = 0, Micros min
   return b;
 }
 
-Lease rented(World& w, const std::string& name, Value options) {
+Lease rented_row(World& w, const std::string& name, Value options) {
   auto r = w.rent(w.wanted("r", name, std::move(options)));
   REQUIRE(r);
   if (!*r) FAIL((*r).error().summary());
@@ -99,7 +97,7 @@ TEST_CASE("the months of a machine share its cost without losing a micro-dollar"
 TEST_CASE("a machine is in the ledger from its creation to its end, and a moved price begins a segment") {
   World w;
   w.run("r");
-  Lease l = rented(w, "box", Value().set("ttl", "10h"));
+  Lease l = rented_row(w, "box", Value().set("ttl", "10h"));
   REQUIRE(l.tenures.size() == 1);
   CHECK(l.tenures[0].machine_id == l.machine_id);
   std::int64_t from = l.tenures[0].from_us;
@@ -120,7 +118,7 @@ TEST_CASE("a machine is in the ledger from its creation to its end, and a moved 
 TEST_CASE("a market that knows what was before says what each part of a machine's time has cost") {
   World w;
   w.run("r");
-  const Lease l = rented(w, "box", Value().set("ttl", "10h"));
+  const Lease l = rented_row(w, "box", Value().set("ttl", "10h"));
   const std::int64_t from = l.tenures[0].from_us;
   const auto book = [&](std::vector<PriceStep> steps, bool whole) {
     store::Journal::Write write = [&](store::Db& db) { return record_prices(db, l, steps, whole); };
@@ -156,7 +154,7 @@ TEST_CASE("a market that knows what was before says what each part of a machine'
 TEST_CASE("the provider's bill replaces the estimate") {
   World w;
   w.run("r");
-  Lease l = rented(w, "box", Value().set("ttl", "1h"));
+  Lease l = rented_row(w, "box", Value().set("ttl", "1h"));
   w.cloud.bills[l.machine_id] = 1'234'567;
   CHECK(**w.drive(w.manager->reconcile({})) == 0);  // it is not over
   REQUIRE(w.release(l.id)->ok());
@@ -175,7 +173,7 @@ TEST_CASE("a reservation counts the cap of a spot price, the disk, whole units a
   w.cloud.disk_bytes_max = 1'000'000'000'000;
   w.cloud.disk_micros_per_gb_hour = 1'000;
   w.cloud.billing.unit_s = 3600;
-  Lease l = rented(w, "box", Value().set("spot", true).set("ttl", "2h").set("max_price", 1.5).set("disk", "100GB"));
+  Lease l = rented_row(w, "box", Value().set("spot", true).set("ttl", "2h").set("max_price", 1.5).set("disk", "100GB"));
   // Two hours and a minute are three units at the cap, which is what the disk leaves of the most.
   CHECK(l.reserved_micros == 3 * 1'400'000 + cost_micros(100'000, 2 * 3'600'000 + 60'000));
   CHECK(l.disk_micros_per_hour == 100'000);
@@ -195,7 +193,7 @@ TEST_CASE("under a budget a disk's price needs a rate, too") {
   CHECK(e.kind == ErrorKind::budget);
   CHECK_THAT(e.message, Catch::Contains("the price of its disk is in CNY, which is not converted"));
   CHECK_THAT(e.hint, Catch::StartsWith("say rates = { CNY = dollars for one }"));
-  Lease l = rented(w, "box", Value().set("disk", "100GB").set("price", 1.5).set("rates", Value().set("CNY", 0.1)));
+  Lease l = rented_row(w, "box", Value().set("disk", "100GB").set("price", 1.5).set("rates", Value().set("CNY", 0.1)));
   CHECK(l.disk_micros_per_hour == 10'000);
   w.cloud.currency = "USD";
   w.cloud.disk_micros_per_gb_hour = 0;
@@ -207,7 +205,7 @@ TEST_CASE("under a budget a disk's price needs a rate, too") {
   free.cloud.currency = "CNY";
   free.cloud.disk_bytes_max = 1'000'000'000'000;
   free.cloud.disk_micros_per_gb_hour = 1'000;
-  Lease unknown = rented(free, "box", Value().set("disk", "100GB").set("price", 1.5).set("ttl", "1h"));
+  Lease unknown = rented_row(free, "box", Value().set("disk", "100GB").set("price", 1.5).set("ttl", "1h"));
   CHECK(unknown.disk_micros_per_hour == provider::price_unknown);
   CHECK(unknown.reserved_micros == 1'500'000);
 }
@@ -216,29 +214,29 @@ TEST_CASE("a disk of unknown price leaves the cost not known in full") {
   World w;
   w.run("r");
   w.cloud.disk_bytes_max = 1'000'000'000'000;
-  CHECK(rented(w, "box", Value().set("disk", "100GB")).tenures[0].unknown());
-  CHECK_FALSE(rented(w, "plain", Value(Value::Object{})).tenures[0].unknown());
+  CHECK(rented_row(w, "box", Value().set("disk", "100GB")).tenures[0].unknown());
+  CHECK_FALSE(rented_row(w, "plain", Value(Value::Object{})).tenures[0].unknown());
 }
 
 TEST_CASE("a public address is reserved and booked, and one of unknown price is like such a disk") {
   World w;
   w.run("r", "running", 100'000'000);
   w.cloud.address_micros_per_hour = 5'000;
-  Lease l = rented(w, "box", Value().set("ttl", "2h"));
+  Lease l = rented_row(w, "box", Value().set("ttl", "2h"));
   CHECK(l.reserved_micros == 2 * 1'000'000 + 2 * 5'000);
   CHECK(l.to_value(w.clock.us).number("address_price_per_hour") == 0.005);
   w.clock.us = l.created_us + 2 * hour_us;
   CHECK(w.row(l.id).tenures[0].to_value(w.clock.us).integer("address_micros") == 10'000);
   CHECK(w.row(l.id).spent_micros(w.clock.us) == 2'000'000 + 10'000);
   w.cloud.address_micros_per_hour = 0;  // none is given: nothing to pay for
-  CHECK(rented(w, "inside", Value().set("ttl", "2h")).tenures[0].segments.size() == 1);
+  CHECK(rented_row(w, "inside", Value().set("ttl", "2h")).tenures[0].segments.size() == 1);
   w.cloud.address_micros_per_hour = provider::price_unknown;
   const Error e = refused(w, "more", Value().set("ttl", "2h"));
   CHECK(e.kind == ErrorKind::budget);
   CHECK_THAT(e.message, Catch::Contains("the price of its public address is not known"));
   CHECK_THAT(e.hint, Catch::Contains("\"address_price\": {\"cloud\": 0.005}"));
   w.sql("UPDATE runs SET budget_micros=NULL");
-  CHECK(rented(w, "bold", Value().set("ttl", "2h")).tenures[0].unknown());
+  CHECK(rented_row(w, "bold", Value().set("ttl", "2h")).tenures[0].unknown());
 }
 
 TEST_CASE("a machine that ended while no process looked costs until its end, if the end is known") {
@@ -248,7 +246,7 @@ TEST_CASE("a machine that ended while no process looked costs until its end, if 
   const bool told = GENERATE(true, false);
   w.cloud.tells_end = told;
   w.cloud.forgets = !told;
-  Lease l = rented(w, "box", Value().set("ttl", "2h"));
+  Lease l = rented_row(w, "box", Value().set("ttl", "2h"));
   const std::int64_t from_us = l.tenures[0].from_us;
   w.cloud.boxes[l.machine_id].gone_us = from_us + hour_us;  // a person has ended it
   w.clock.us += 50 * hour_us;
@@ -262,7 +260,7 @@ TEST_CASE("a machine that ended while no process looked costs until its end, if 
 TEST_CASE("a machine that its switch should have ended, and that is there, costs until it is gone") {
   World w;
   w.run("r");
-  Lease l = rented(w, "box", Value().set("ttl", "2h"));
+  Lease l = rented_row(w, "box", Value().set("ttl", "2h"));
   w.clock.us = l.tenures[0].from_us + 50 * hour_us;
   w.cloud.shutdown_us = 10 * second_us;
   REQUIRE(w.release(l.id)->ok());
@@ -273,7 +271,7 @@ TEST_CASE("what is waited for as a proof that a machine is gone is not counted")
   World w;
   w.run("r");
   w.cloud.traits.visibility_lag_ms = 60'000;
-  Lease l = rented(w, "box", Value().set("ttl", "2h"));
+  Lease l = rented_row(w, "box", Value().set("ttl", "2h"));
   w.cloud.boxes[l.machine_id].shown_us = l.created_us;
   w.clock.us += 10 * second_us;
   const std::int64_t before_us = w.clock.us;
@@ -288,7 +286,7 @@ TEST_CASE("a disk that outlives its machine costs on alone") {
   w.run("r");
   w.cloud.disk_bytes_max = 1'000'000'000'000;
   w.cloud.disk_micros_per_gb_hour = 1'000;
-  Lease l = rented(w, "box", Value().set("ttl", "2h").set("disk", "100GB"));
+  Lease l = rented_row(w, "box", Value().set("ttl", "2h").set("disk", "100GB"));
   w.clock.us += 600 * second_us;
   const std::int64_t end_us = w.clock.us;
   w.cloud.disks[l.machine_id] = end_us + 60 * second_us;
@@ -302,7 +300,7 @@ TEST_CASE("a disk that outlives its machine costs on alone") {
 TEST_CASE("a machine has begun when it was made, whole seconds apart, however late it was found") {
   World w;
   w.run("r");
-  Lease l = rented(w, "box", Value().set("ttl", "2h"));
+  Lease l = rented_row(w, "box", Value().set("ttl", "2h"));
   Lease found = l;
   found.generation = 2;
   found.machine_id = "m-late";
@@ -327,7 +325,7 @@ TEST_CASE("where starting is free, a machine costs since it was seen to run") {
   World w;
   w.run("r");
   w.cloud.billing.from_live = true;
-  Lease l = rented(w, "box", Value().set("ttl", "2h"));
+  Lease l = rented_row(w, "box", Value().set("ttl", "2h"));
   const std::int64_t from_us = l.tenures[0].from_us;
   const auto record = [&](auto act) {
     store::Journal::Write write = [&](store::Db& db) { return act(db); };
@@ -355,7 +353,7 @@ TEST_CASE("the tightest of the run's, the tag's and the month's budget shortens 
   limit("tag:eval", 3'000'000);
   limit("tag:other", 1);
   limit("month", 20'000'000);
-  Lease l = rented(w, "box", Value().set("ttl", "10h").set("min_ttl", "1h"));
+  Lease l = rented_row(w, "box", Value().set("ttl", "10h").set("min_ttl", "1h"));
   CHECK(l.expires_us - l.created_us == 3 * hour_us);
   CHECK(l.request.expires_wall_us == l.expires_us);  // the dead man's, too
   Error e = refused(w, "more", Value().set("ttl", "10h").set("min_ttl", "1h"));
@@ -367,7 +365,7 @@ TEST_CASE("the tightest of the run's, the tag's and the month's budget shortens 
 
   limit("tag:eval", -1);
   limit("month", 4'000'000);
-  Lease second = rented(w, "second", Value().set("ttl", "10h").set("min_ttl", "1h"));
+  Lease second = rented_row(w, "second", Value().set("ttl", "10h").set("min_ttl", "1h"));
   CHECK(second.expires_us - second.created_us == hour_us);
   CHECK_THAT(refused(w, "third", Value().set("ttl", "1h")).message, Catch::Contains("this month's budget of $4.00"));
 }
@@ -377,7 +375,7 @@ TEST_CASE("a run that another has started spends its parent's budget, too") {
   w.run("parent", "running", 3'000'000);
   w.run("r");
   w.sql("UPDATE runs SET parent='parent' WHERE id='r'");
-  Lease l = rented(w, "box", Value().set("ttl", "2h"));
+  Lease l = rented_row(w, "box", Value().set("ttl", "2h"));
   Error e = refused(w, "more", Value().set("ttl", "2h").set("min_ttl", "2h"));
   CHECK(e.code == "run:parent");
   CHECK_THAT(e.message, Catch::Contains("the budget of its parent parent of $3.00"));
@@ -388,12 +386,12 @@ TEST_CASE("what ended in another month leaves this one's budget alone") {
   World w;
   w.run("r");
   w.sql("UPDATE runs SET month_micros=5000000");
-  Lease l = rented(w, "box", Value().set("ttl", "4h"));
+  Lease l = rented_row(w, "box", Value().set("ttl", "4h"));
   w.clock.us += 4 * hour_us;
   REQUIRE(w.release(l.id)->ok());
   CHECK(refused(w, "more", Value().set("ttl", "4h").set("min_ttl", "4h")).code == "month");
   w.clock.us += 40 * 24 * hour_us;
-  CHECK(rented(w, "later", Value().set("ttl", "4h").set("min_ttl", "4h")).state == "live");
+  CHECK(rented_row(w, "later", Value().set("ttl", "4h").set("min_ttl", "4h")).state == "live");
 }
 
 TEST_CASE("an unknown price or a foreign currency under a budget needs a price") {
@@ -402,7 +400,7 @@ TEST_CASE("an unknown price or a foreign currency under a budget needs a price")
   if (foreign) w.cloud.currency = "CNY";
   else w.cloud.price_micros_per_hour = provider::price_unknown;
   w.run("r");
-  const Lease free = rented(w, "free", Value(Value::Object{}));  // no budget: at one's own risk
+  const Lease free = rented_row(w, "free", Value(Value::Object{}));  // no budget: at one's own risk
   CHECK(free.tenures[0].unknown() == !foreign);
   CHECK(free.price().currency == (foreign ? "CNY" : "USD"));
   w.sql("UPDATE runs SET budget_micros=10000000");
@@ -410,7 +408,7 @@ TEST_CASE("an unknown price or a foreign currency under a budget needs a price")
   CHECK(e.kind == ErrorKind::budget);
   CHECK_THAT(e.message, Catch::Contains(foreign ? "the price is in CNY" : "the price is not known"));
   CHECK_THAT(e.hint, Catch::Contains("price = "));
-  Lease l = rented(w, "said", Value().set("price", 2.0).set("ttl", "1h"));
+  Lease l = rented_row(w, "said", Value().set("price", 2.0).set("ttl", "1h"));
   CHECK(l.reserved_micros == 2'000'000);
 }
 
@@ -443,7 +441,7 @@ TEST_CASE("a list price is no known price: a budget refuses, and the hint names 
   CHECK(e.hint ==
         "set its price: price = dollars per hour (its list price of 2026-10-10 is 4.29, which may have "
         "changed)");
-  const Lease l = rented(w, "said", Value(wanted).set("price", 5.0).set("ttl", "1h"));
+  const Lease l = rented_row(w, "said", Value(wanted).set("price", 5.0).set("ttl", "1h"));
   CHECK(l.reserved_micros == 5'000'000);
 }
 
@@ -454,7 +452,7 @@ TEST_CASE("without a rate, costs are counted in the provider's currency") {
   w.cloud.disk_bytes_max = 1'000'000'000'000;
   w.cloud.disk_micros_per_gb_hour = 2'000;
   w.cloud.address_micros_per_hour = 5'000;
-  const Lease l = rented(w, "box", Value().set("ttl", "10h").set("disk", "100GB"));
+  const Lease l = rented_row(w, "box", Value().set("ttl", "10h").set("disk", "100GB"));
   CHECK(l.price_micros_per_hour == provider::price_unknown);
   CHECK(l.price().shown() == "1.00 CNY");
   REQUIRE(l.tenures.size() == 1);
@@ -483,9 +481,9 @@ TEST_CASE("without a rate, costs are counted in the provider's currency") {
   book(3'000'000, "CNY");
   CHECK(w.row(l.id).price().shown() == "3.00 CNY");
   CHECK(w.row(l.id).price_micros_per_hour == provider::price_unknown);
-  w.manager->queries().set_rates({{"CNY", 0.1}});  // what is rented from now on
+  w.manager->queries().set_rates({{"CNY", 0.1}});  // what is rented_row from now on
   CHECK(w.row(l.id).price().shown() == "3.00 CNY");
-  CHECK(rented(w, "rated", Value().set("disk", "100GB")).price().shown() == "$0.10");
+  CHECK(rented_row(w, "rated", Value().set("disk", "100GB")).price().shown() == "$0.10");
   REQUIRE(w.release(l.id)->ok());
   CHECK(w.row(l.id).costs(0).size() == 2);
 }
@@ -495,7 +493,7 @@ TEST_CASE("a spot machine's price is followed in the currency in which it is cou
   w.run("r");
   w.cloud.currency = "CNY";
   w.cloud.spot = true;
-  const Lease l = rented(w, "box", Value().set("ttl", "10h").set("spot", true));
+  const Lease l = rented_row(w, "box", Value().set("ttl", "10h").set("spot", true));
   w.clock.us += hour_us;
   w.cloud.told_price = 4'000'000;
   REQUIRE((*w.drive(w.manager->describe(w.row(l.id), {}))).ok());
@@ -519,10 +517,10 @@ TEST_CASE("an alert is taken once, and a month's once a month") {
     return {};
   };
   REQUIRE(run_blocking(*w.loop, w.journal->commit(set)));
-  (void)rented(w, "a", Value().set("ttl", "4h"));
+  (void)rented_row(w, "a", Value().set("ttl", "4h"));
   REQUIRE(run_blocking(*w.loop, w.journal->commit(take)));
   CHECK(due.empty());
-  (void)rented(w, "b", Value().set("ttl", "2h"));
+  (void)rented_row(w, "b", Value().set("ttl", "2h"));
   REQUIRE(run_blocking(*w.loop, w.journal->commit(take)));
   REQUIRE(due.size() == 1);
   CHECK(due[0].url == "http://hook");
@@ -534,19 +532,19 @@ TEST_CASE("an alert is taken once, and a month's once a month") {
   CHECK(due.size() == 1);
 }
 
-TEST_CASE("a machine without an automatic end is rented only with `unguarded`") {
+TEST_CASE("a machine without an automatic end is rented_row only with `unguarded`") {
   World w;
   w.run("r");
   w.cloud.traits.dead_man = provider::DeadMan::none;
   Error e = refused(w, "box", Value(Value::Object{}));
   CHECK_THAT(e.hint, Catch::Contains("unguarded = true"));
-  CHECK(rented(w, "bold", Value().set("unguarded", true)).state == "live");
+  CHECK(rented_row(w, "bold", Value().set("unguarded", true)).state == "live");
 }
 
 TEST_CASE("a second machine that came to light is in the ledger as well") {
   World w;
   w.run("r");
-  Lease l = rented(w, "box", Value(Value::Object{}));
+  Lease l = rented_row(w, "box", Value(Value::Object{}));
   w.cloud.put(l.tag, "twin", w.clock.us, w.clock.us);
   w.clock.us += hour_us;
   REQUIRE((*w.reap()).ok());

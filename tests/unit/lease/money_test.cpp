@@ -15,8 +15,6 @@ Lease rented(World& w, const std::string& name = "box", Value options = Value(Va
   if (!*r) FAIL((*r).error().summary());
   return **r;
 }
-
-constexpr std::int64_t hour_us = 3'600'000'000;
 }  // namespace
 
 TEST_CASE("a machine that lives although its row says released is ended at once and reported") {

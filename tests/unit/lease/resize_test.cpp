@@ -9,8 +9,6 @@ using namespace rille::lease::test;
 
 namespace {
 
-constexpr std::int64_t second_us = 1'000'000, hour_us = 3'600 * second_us;
-
 Value large() { return Value().set("type", "large"); }
 
 // A lease with a small machine that has lived for half an hour.

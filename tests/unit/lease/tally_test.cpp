@@ -8,8 +8,6 @@ using namespace rille::lease::test;
 
 namespace {
 
-constexpr std::int64_t second_us = 1'000'000, hour_us = 3'600 * second_us;
-
 class Books {
  public:
   explicit Books(int seed) : random_(static_cast<std::uint32_t>(seed)) {

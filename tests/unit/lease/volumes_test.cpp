@@ -88,9 +88,9 @@ class Shelf final : public provider::Provider, public provider::VolumeSeller {
   provider::Traits traits_;
 };
 
-struct Home : lease::test::World {
+struct VolumeHome : lease::test::World {
   Shelf* shelf = nullptr;
-  Home() {
+  VolumeHome() {
     auto made = std::make_unique<Shelf>();
     shelf = made.get();
     (void)registry.add(std::move(made));
@@ -203,7 +203,7 @@ TEST_CASE("what a request says of volumes survives the journal", "[unit]") {
 }
 
 TEST_CASE("a kept volume that its provider does not show is not deleted", "[lease]") {
-  Home home;
+  VolumeHome home;
   const lease::Lease disk = home.make();
   home.shelf->hidden.insert(disk.machine_id);
   const lease::ReapReport closed = home.look();
@@ -223,7 +223,7 @@ TEST_CASE("a kept volume that its provider does not show is not deleted", "[leas
 }
 
 TEST_CASE("a kept volume that was deleted by a word and is still there is deleted again", "[lease]") {
-  Home home;
+  VolumeHome home;
   const lease::Lease disk = home.make();
   const provider::Machine machine = home.shelf->there.at(disk.machine_id);
   REQUIRE(home.release(disk.id)->ok());
@@ -233,7 +233,7 @@ TEST_CASE("a kept volume that was deleted by a word and is still there is delete
 }
 
 TEST_CASE("a volume whose provider does not tell its price", "[lease]") {
-  Home home;
+  VolumeHome home;
   home.shelf->price = provider::price_unknown;
   home.sql("UPDATE runs SET budget_micros=100000000");
   const auto refused = home.rent(home.volume());
@@ -254,7 +254,7 @@ TEST_CASE("a volume whose provider does not tell its price", "[lease]") {
 }
 
 TEST_CASE("a month's budget counts a volume from the month's start to its end", "[lease]") {
-  Home home;
+  VolumeHome home;
   home.sql("INSERT INTO budgets(scope,limit_micros,alert_percent,alert_url) VALUES('month',100000000,80,'')");
   const lease::Lease disk = home.make();  // 10,000 micros per hour, from the middle of January on
   home.clock.us += 60LL * 86'400'000'000;
@@ -271,7 +271,7 @@ TEST_CASE("a month's budget counts a volume from the month's start to its end", 
 }
 
 TEST_CASE("a volume is in use while its instance gets another machine", "[lease]") {
-  Home home;
+  VolumeHome home;
   const lease::Lease disk = home.make(), box = home.box_with(disk);
   CHECK(home.users(disk) == 1);
   home.sql("UPDATE leases SET state='released', open=NULL, replacing='it was lost' WHERE name='box'");
@@ -291,7 +291,7 @@ TEST_CASE("a volume is in use while its instance gets another machine", "[lease]
 }
 
 TEST_CASE("nothing ends a volume that an instance has", "[lease]") {
-  Home home;
+  VolumeHome home;
   const lease::Lease disk = home.make(false), box = home.box_with(disk);
   home.sql("UPDATE leases SET detached=1 WHERE name='box'; UPDATE runs SET state='done'");
   const lease::ReapReport report = home.look();
@@ -305,7 +305,7 @@ TEST_CASE("nothing ends a volume that an instance has", "[lease]") {
 }
 
 TEST_CASE("a volume that was deleted is made anew", "[lease]") {
-  Home home;
+  VolumeHome home;
   const lease::Lease disk = home.make();
   std::vector<std::string> volumes;
   lease::Manager::Event event = [&](const std::string& what, Value data) {
@@ -320,7 +320,7 @@ TEST_CASE("a volume that was deleted is made anew", "[lease]") {
 }
 
 TEST_CASE("an instance is rented in the zone of its volume, and stays there", "[lease]") {
-  Home home;
+  VolumeHome home;
   const lease::Lease disk = home.make(), box = home.box_with(disk);
   CHECK(box.request.offer.id == "box@b");  // the other zone's is cheaper
   lease::Replace elsewhere;
@@ -338,7 +338,7 @@ TEST_CASE("an instance is rented in the zone of its volume, and stays there", "[
 }
 
 TEST_CASE("an instance with a volume of no region is rented where the options say", "[lease]") {
-  Home home;
+  VolumeHome home;
   home.shelf->place = "";
   const lease::Lease disk = home.make(), box = home.box_with(disk, Value().set("region", "r1"));
   CHECK(box.request.offer.region == "r1");
@@ -366,7 +366,7 @@ TEST_CASE("volumes: the zone of a machine that gets them", "[unit]") {
 }
 
 TEST_CASE("a volume is live once its provider can attach it", "[lease]") {
-  Home home;
+  VolumeHome home;
   const lease::Lease disk = home.make();
   CHECK(home.shelf->looks == 3);
   CHECK(disk.machine->state == MachineState::live);
@@ -382,7 +382,7 @@ TEST_CASE("a volume is live once its provider can attach it", "[lease]") {
 }
 
 TEST_CASE("a provider whose machines have ended at once is not asked for ever", "[lease]") {
-  Home home;
+  VolumeHome home;
   home.shelf->stillborn = true;
   const auto refused = home.rent(home.volume());
   REQUIRE(refused);
@@ -392,7 +392,7 @@ TEST_CASE("a provider whose machines have ended at once is not asked for ever", 
 }
 
 TEST_CASE("a kept volume alone gives the reaper nothing to do", "[lease]") {
-  Home home;
+  VolumeHome home;
   const lease::Lease disk = home.make();
   CHECK_FALSE(home.manager->any_open().value());
   home.sql("UPDATE leases SET state='releasing'");

@@ -27,7 +27,7 @@ namespace {
 
 constexpr std::int64_t second_us = 1'000'000, now_us = 1'900'000'000 * second_us;  // 2030-03-17T17:46:40Z
 
-Value json(const char* text) { return Value::from_json(text).value(); }
+Value json_of(const char* text) { return Value::from_json(text).value(); }
 
 constexpr const char* config = R"([profile work]
 sso_session = corp
@@ -77,23 +77,23 @@ TEST_CASE("AWS profiles that sign in by SSO: with a session, without one, and no
 }
 
 TEST_CASE("what aws sso login leaves: two kinds of times, and what renews it") {
-  const auto login = aws::read_sso_login(json(R"({"accessToken": "t", "expiresAt": "2030-01-01T00:00:00Z",
+  const auto login = aws::read_sso_login(json_of(R"({"accessToken": "t", "expiresAt": "2030-01-01T00:00:00Z",
     "refreshToken": "r", "clientId": "c", "clientSecret": "s", "registrationExpiresAt": "2030-06-01T00:00:00Z"})"));
   REQUIRE(login);
   CHECK(login->ends_wall_us == 1'893'456'000 * second_us);
   CHECK(login->renewable(now_us));
   CHECK_FALSE(login->renewable(now_us + 365LL * 86'400 * second_us));  // the registration is over, too
-  const auto older = aws::read_sso_login(json(R"({"accessToken": "t", "expiresAt": "2030-01-01T00:00:00UTC"})"));
+  const auto older = aws::read_sso_login(json_of(R"({"accessToken": "t", "expiresAt": "2030-01-01T00:00:00UTC"})"));
   REQUIRE(older);
   CHECK(older->ends_wall_us == login->ends_wall_us);
   CHECK_FALSE(older->renewable(0));
   for (const char* bad : {"{}", "[]", R"({"accessToken": "t"})", R"({"accessToken": "t", "expiresAt": "soon"})",
                           R"({"accessToken": 1, "expiresAt": "2030-01-01T00:00:00Z"})"})
-    CHECK_FALSE(aws::read_sso_login(json(bad)));
+    CHECK_FALSE(aws::read_sso_login(json_of(bad)));
 }
 
 TEST_CASE("what a credential_process prints: version 1, and an end that is ahead") {
-  const Value keys = json(R"({"Version": 1, "AccessKeyId": "i", "SecretAccessKey": "s", "SessionToken": "t",
+  const Value keys = json_of(R"({"Version": 1, "AccessKeyId": "i", "SecretAccessKey": "s", "SessionToken": "t",
     "Expiration": "2030-03-17T18:46:40Z"})");
   const auto found = aws::read_process_keys(keys, "work", now_us);
   REQUIRE(found);
@@ -103,7 +103,7 @@ TEST_CASE("what a credential_process prints: version 1, and an end that is ahead
   CHECK_FALSE(aws::read_process_keys(keys, "work", now_us + 3'600 * second_us));
   CHECK_FALSE(aws::read_process_keys(Value(), "work", now_us));
   for (const char* bad : {"{}", R"({"Version": 1})", R"({"AccessKeyId": "i", "SecretAccessKey": "s"})"})
-    CHECK_FALSE(aws::read_process_keys(json(bad), "work", now_us));
+    CHECK_FALSE(aws::read_process_keys(json_of(bad), "work", now_us));
 }
 
 TEST_CASE("programs that print keys: errors show neither their output nor messages that may contain keys") {
@@ -155,14 +155,14 @@ TEST_CASE("an error shows one line of a program's messages") {
 }
 
 TEST_CASE("what a program of Google's external accounts prints") {
-  const auto ask = [](const char* text) { return gcp::token_of_program(json(text), now_us, "it"); };
+  const auto ask = [](const char* text) { return gcp::token_of_program(json_of(text), now_us, "it"); };
   constexpr const char* jwt = R"({"version": 1, "success": true, "expiration_time": 1900000001, "id_token": "t",
     "token_type": "urn:ietf:params:oauth:token-type:jwt"})";
   CHECK(ask(jwt).value() == "t");
   CHECK(ask(R"({"version": 1, "success": true, "saml_response": "s",
     "token_type": "urn:ietf:params:oauth:token-type:saml2"})")
             .value() == "s");
-  CHECK_FALSE(gcp::token_of_program(json(jwt), now_us + 2 * second_us, "it"));
+  CHECK_FALSE(gcp::token_of_program(json_of(jwt), now_us + 2 * second_us, "it"));
   const auto no = ask(R"({"version": 1, "success": false, "code": "401", "message": "closed\nERROR: really"})");
   REQUIRE_FALSE(no);
   CHECK(no.error().message == "it says: 401 ERROR: really");
@@ -174,16 +174,17 @@ TEST_CASE("what a program of Google's external accounts prints") {
 }
 
 TEST_CASE("what az prints: its token, and when that ends, also of older versions") {
-  const auto newer = azure::read_az_token(json(R"({"accessToken": "t", "expires_on": 1900000000,
+  const auto newer = azure::read_az_token(json_of(R"({"accessToken": "t", "expires_on": 1900000000,
     "expiresOn": "1999-01-01 00:00:00.000000"})"));
   REQUIRE(newer);
   CHECK(newer->expires_wall_us == now_us);
-  const auto older = azure::read_az_token(json(R"({"accessToken": "t", "expiresOn": "2030-03-17 17:46:40.123456"})"));
+  const auto older =
+      azure::read_az_token(json_of(R"({"accessToken": "t", "expiresOn": "2030-03-17 17:46:40.123456"})"));
   REQUIRE(older);
   CHECK(std::abs(older->expires_wall_us - now_us) <= 14LL * 3'600 * second_us);  // this machine's time zone
   for (const char* bad : {"{}", R"({"accessToken": "t"})", R"({"accessToken": "t", "expiresOn": "soon"})",
                           R"({"expires_on": 1900000000})"})
-    CHECK_FALSE(azure::read_az_token(json(bad)));
+    CHECK_FALSE(azure::read_az_token(json_of(bad)));
 }
 
 namespace {

@@ -20,7 +20,7 @@ using Wire = ScriptedServer::Wire;
 
 namespace {
 
-constexpr const char* config = R"([profile work]
+constexpr const char* sso_config = R"([profile work]
 sso_session = corp
 sso_account_id = 1
 sso_role_name = r
@@ -56,7 +56,7 @@ struct SignIn {
   SignIn() {
     std::filesystem::create_directories(home.file(".aws/sso/cache"));
     file = home.file(".aws/sso/cache/") + net::sha1_hex("corp") + ".json";
-    REQUIRE(store::write_file_atomic(home.file("config"), config, 0600));
+    REQUIRE(store::write_file_atomic(home.file("config"), sso_config, 0600));
     write("old", "refresh-1", "2020-01-01T00:00:00Z");
   }
   void write(const std::string& token, const std::string& refresh, const std::string& ends) {

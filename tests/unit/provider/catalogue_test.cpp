@@ -13,6 +13,7 @@
 #include "runtime/workflow/provider/catalogue/layout.hpp"
 #include "runtime/workflow/provider/catalogue/rank.hpp"
 #include "tests/unit/provider/catalogue_offers.hpp"
+#include "tests/unit/store/temp_dir.hpp"
 
 using namespace rille;
 using namespace rille::provider;
@@ -41,15 +42,6 @@ std::string bytes_of(const std::vector<std::pair<CataloguePart, std::vector<Offe
   for (const auto& [p, offers] : parts) REQUIRE(writer.add(p, offers).ok());
   return writer.finish();
 }
-
-struct TempDir {
-  std::string path;
-  TempDir() {
-    char name[] = "/tmp/rille-catalogue-XXXXXX";
-    path = mkdtemp(name);
-  }
-  ~TempDir() { std::filesystem::remove_all(path); }
-};
 
 }  // namespace
 
@@ -297,7 +289,7 @@ TEST_CASE(
 
 TEST_CASE("another region or account of the environment is another source") {
   TempDir home;
-  const std::string file = home.path + "/providers.json";
+  const std::string file = home.path / "providers.json";
   REQUIRE(store::write_file_atomic(file, R"({"aws": {}, "gcp": {}, "vast": {}})").ok());
   const auto prints = [&file] {
     std::map<std::string, std::string> out;
@@ -333,8 +325,8 @@ TEST_CASE("another region or account of the environment is another source") {
 TEST_CASE("a cache that is damaged counts as none, and is written anew") {
   TempDir home;
   const OfferSource gcp{"gcp", "s"};
-  std::filesystem::create_directories(home.path + "/cache");
-  REQUIRE(store::write_file_atomic(home.path + "/cache/offers", "not a catalogue").ok());
+  std::filesystem::create_directories(home.path / "cache");
+  REQUIRE(store::write_file_atomic(home.path / "cache/offers", "not a catalogue").ok());
   OfferCache cache(home.path);
   CHECK_FALSE(cache.fresh(gcp, {}, now_us, minute_us));
   REQUIRE(cache.store({{gcp, random_offers(3, 1, "gcp", false)}}, {}, now_us).ok());
@@ -348,7 +340,7 @@ TEST_CASE(
   const OfferSource gcp{"gcp", "s"}, vast{"vast", "s"};
   OfferCache cache(home.path);
   REQUIRE(cache.store({{gcp, random_offers(3, 1, "gcp", false)}}, {}, now_us).ok());
-  const std::string path = home.path + "/cache/offers";
+  const std::string path = home.path / "cache/offers";
   std::string bytes = store::read_file(path, 1 << 20).value();
   bytes[offsetof(layout::Header, version)] = 3;
   REQUIRE(store::write_file_atomic(path, bytes).ok());

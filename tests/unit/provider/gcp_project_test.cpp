@@ -12,18 +12,18 @@ using namespace rille::provider;
 
 namespace {
 
-struct TempDir {
+struct GcloudHome {
   std::string path;
-  TempDir() {
+  GcloudHome() {
     char name[] = "/tmp/rille-gcloud-XXXXXX";
     path = mkdtemp(name);
   }
-  ~TempDir() { std::filesystem::remove_all(path); }
+  ~GcloudHome() { std::filesystem::remove_all(path); }
 };
 
 // A home of gcloud's, and an environment that names nothing else.
 struct Gcloud {
-  TempDir home;
+  GcloudHome home;
   std::map<std::string, std::optional<std::string>> before;
 
   Gcloud() {

@@ -5,7 +5,7 @@
 using namespace rille::provider;
 
 namespace {
-constexpr std::int64_t mib = 1 << 20;
+constexpr std::int64_t mib_bytes = 1 << 20;
 }
 
 TEST_CASE("names of GPU models, as drivers and clouds write them") {
@@ -26,16 +26,16 @@ TEST_CASE("names of GPU models, as drivers and clouds write them") {
 }
 
 TEST_CASE("a model is meant by its words, not by a part of one") {
-  CHECK(gpu_matches("A100 80GB", 81920 * mib, "A100"));
-  CHECK(gpu_matches("A100 80GB", 81920 * mib, "a100-80gb"));
-  CHECK(gpu_matches("A100 80GB", 81920 * mib, "NVIDIA A100-SXM4-80GB"));
-  CHECK_FALSE(gpu_matches("A100 80GB", 81920 * mib, "A10"));
-  CHECK_FALSE(gpu_matches("A100 40GB", 40536 * mib, "A100-80GB"));
-  CHECK(gpu_matches("RTX 4090", 24564 * mib, "4090"));
-  CHECK_FALSE(gpu_matches("RTX 4090", 24564 * mib, "RTX 4080"));
-  CHECK_FALSE(gpu_matches("L40S", 46068 * mib, "L4"));
-  CHECK_FALSE(gpu_matches("RTX 4070 Ti", 12282 * mib, "RTX 4070"));
-  CHECK(gpu_matches("RTX 4070 Ti", 12282 * mib, "4070 ti"));
+  CHECK(gpu_matches("A100 80GB", 81920 * mib_bytes, "A100"));
+  CHECK(gpu_matches("A100 80GB", 81920 * mib_bytes, "a100-80gb"));
+  CHECK(gpu_matches("A100 80GB", 81920 * mib_bytes, "NVIDIA A100-SXM4-80GB"));
+  CHECK_FALSE(gpu_matches("A100 80GB", 81920 * mib_bytes, "A10"));
+  CHECK_FALSE(gpu_matches("A100 40GB", 40536 * mib_bytes, "A100-80GB"));
+  CHECK(gpu_matches("RTX 4090", 24564 * mib_bytes, "4090"));
+  CHECK_FALSE(gpu_matches("RTX 4090", 24564 * mib_bytes, "RTX 4080"));
+  CHECK_FALSE(gpu_matches("L40S", 46068 * mib_bytes, "L4"));
+  CHECK_FALSE(gpu_matches("RTX 4070 Ti", 12282 * mib_bytes, "RTX 4070"));
+  CHECK(gpu_matches("RTX 4070 Ti", 12282 * mib_bytes, "4070 ti"));
 }
 
 TEST_CASE("a memory of any size can be asked for, and none has it") {
@@ -44,9 +44,9 @@ TEST_CASE("a memory of any size can be asked for, and none has it") {
 
 TEST_CASE("a slice of a GPU is not that GPU") {
   const std::string slice = gpu_model("NVIDIA-A100-SXM4-80GB-MIG-1g.10gb");
-  CHECK_FALSE(gpu_matches(slice, 9856 * mib, "A100"));
-  CHECK_FALSE(gpu_matches(slice, 9856 * mib, "A100-80GB"));
-  CHECK(gpu_matches(slice, 9856 * mib, "A100-MIG-1g.10gb"));
+  CHECK_FALSE(gpu_matches(slice, 9856 * mib_bytes, "A100"));
+  CHECK_FALSE(gpu_matches(slice, 9856 * mib_bytes, "A100-80GB"));
+  CHECK(gpu_matches(slice, 9856 * mib_bytes, "A100-MIG-1g.10gb"));
 }
 
 TEST_CASE("an unknown name suggests a similar one") {
@@ -61,12 +61,12 @@ TEST_CASE("an unknown name suggests a similar one") {
 }
 
 TEST_CASE("the memory of one GPU is a word of its model") {
-  CHECK(gpu_matches("H100", 81559 * mib, "H100-80GB"));
-  CHECK(gpu_matches("H100", 81559 * mib, "H100 80 GB"));
-  CHECK_FALSE(gpu_matches("H100", 81559 * mib, "H100-94GB"));
-  CHECK(gpu_matches("H200", 143771 * mib, "H200-141GB"));
+  CHECK(gpu_matches("H100", 81559 * mib_bytes, "H100-80GB"));
+  CHECK(gpu_matches("H100", 81559 * mib_bytes, "H100 80 GB"));
+  CHECK_FALSE(gpu_matches("H100", 81559 * mib_bytes, "H100-94GB"));
+  CHECK(gpu_matches("H200", 143771 * mib_bytes, "H200-141GB"));
   CHECK_FALSE(gpu_matches("H100", 0, "H100-80GB"));
-  CHECK_FALSE(gpu_matches("T4", 15360 * mib, "T4-x"));
+  CHECK_FALSE(gpu_matches("T4", 15360 * mib_bytes, "T4-x"));
 }
 
 TEST_CASE("a GPU's name is known, or it is not") {

@@ -14,7 +14,7 @@ using namespace rille::provider;
 
 namespace {
 
-OfferQuery query(const std::string& gpu) {
+OfferQuery query_for(const std::string& gpu) {
   Value v;
   v.set("gpu", gpu);
   return OfferQuery::from_value(v).value();
@@ -59,7 +59,7 @@ TEST_CASE("a machine that is listed is listed once, and a commitment costs less 
 }
 
 TEST_CASE("listed machines satisfy the query and come best first") {
-  OfferQuery q = query("H100:8");
+  OfferQuery q = query_for("H100:8");
   const std::vector<ListedMachine> found = listed_machines(q);
   REQUIRE_FALSE(found.empty());
   CHECK(found.front().any().provider == "lambda");
@@ -70,16 +70,16 @@ TEST_CASE("listed machines satisfy the query and come best first") {
   }
   q.max_price_micros_per_hour = 30'000'000;
   CHECK(listed_machines(q).empty());
-  q = query("H100:8");
+  q = query_for("H100:8");
   q.providers = {"azure"};
   for (const ListedMachine& machine : listed_machines(q)) CHECK(machine.any().provider == "azure");
-  CHECK(listed_machines(query("cpu")).empty());
+  CHECK(listed_machines(query_for("cpu")).empty());
   q.vcpus = 2;
   CHECK(listed_machines(q).empty());
 }
 
 TEST_CASE("a spot query takes the machines with a spot price, by that price") {
-  OfferQuery q = query("H100:8");
+  OfferQuery q = query_for("H100:8");
   q.spot = true;
   const std::vector<ListedMachine> found = listed_machines(q);
   REQUIRE_FALSE(found.empty());
@@ -89,7 +89,7 @@ TEST_CASE("a spot query takes the machines with a spot price, by that price") {
 }
 
 TEST_CASE("a price of all regions is one of the region asked for") {
-  OfferQuery q = query("H100");
+  OfferQuery q = query_for("H100");
   q.providers = {"lambda"};
   q.region = "us-east-1";
   CHECK_FALSE(listed_machines(q).empty());
@@ -98,7 +98,7 @@ TEST_CASE("a price of all regions is one of the region asked for") {
 }
 
 TEST_CASE("the view names the prices' dates and sources") {
-  OfferQuery q = query("A100-40GB:1");
+  OfferQuery q = query_for("A100-40GB:1");
   q.providers = {"gcp"};
   const Value view = listed_machines(q).front().view();
   CHECK(view.text("id") == "a2-highgpu-1g");

@@ -12,11 +12,12 @@ using namespace rille;
 using namespace rille::provider;
 
 namespace {
-Result<OfferQuery> query(const char* json) { return OfferQuery::from_value(Value::from_json(json).value()); }
+Result<OfferQuery> read_query(const char* json) { return OfferQuery::from_value(Value::from_json(json).value()); }
 }  // namespace
 
 TEST_CASE("a query reads every field and names the wrong ones") {
-  auto q = query(R"({"gpu":"A100:8","spot":true,"max_price":1.5,"region":"eu","vcpus":4,"memory":"32GB"})").value();
+  auto q =
+      read_query(R"({"gpu":"A100:8","spot":true,"max_price":1.5,"region":"eu","vcpus":4,"memory":"32GB"})").value();
   CHECK(q.gpu == "A100");
   CHECK(q.count == 8);
   CHECK(q.spot);
@@ -24,14 +25,14 @@ TEST_CASE("a query reads every field and names the wrong ones") {
   CHECK(q.memory_bytes == 32'000'000'000);
   CHECK(OfferQuery::from_value(Value()).value().gpu == "any");
 
-  auto misspelt = query(R"({"regoin":"eu"})");
+  auto misspelt = read_query(R"({"regoin":"eu"})");
   REQUIRE_FALSE(misspelt.ok());
   CHECK(misspelt.error().kind == ErrorKind::invalid);
   CHECK(misspelt.error().hint == "did you mean 'region'?");
   for (const char* bad : {R"({"gpu":7})", R"({"gpu":"A100:x"})", R"({"count":1.5})", R"({"spot":"yes"})",
                           R"({"max_price":"cheap"})", R"({"memory":true})", R"({"vcpus":-1})", "7"}) {
     INFO(bad);
-    CHECK_FALSE(query(bad).ok());
+    CHECK_FALSE(read_query(bad).ok());
   }
 }
 
@@ -40,19 +41,19 @@ TEST_CASE("an offer matches what it satisfies") {
   cpu.vcpus = 4;
   cpu.memory_bytes = 8'000'000'000;
   cpu.price_micros_per_hour = 100;
-  CHECK(cpu.matches(query("{}").value()));
-  CHECK(cpu.matches(query(R"({"gpu":"cpu"})").value()));
-  CHECK_FALSE(cpu.matches(query(R"({"gpu":"A100"})").value()));
-  CHECK_FALSE(cpu.matches(query(R"({"gpu":"any","count":1})").value()));
-  CHECK_FALSE(cpu.matches(query(R"({"vcpus":5})").value()));
+  CHECK(cpu.matches(read_query("{}").value()));
+  CHECK(cpu.matches(read_query(R"({"gpu":"cpu"})").value()));
+  CHECK_FALSE(cpu.matches(read_query(R"({"gpu":"A100"})").value()));
+  CHECK_FALSE(cpu.matches(read_query(R"({"gpu":"any","count":1})").value()));
+  CHECK_FALSE(cpu.matches(read_query(R"({"vcpus":5})").value()));
   Offer gpu = cpu;
   gpu.gpu = "NVIDIA A100-SXM4-80GB";
   gpu.gpu_count = 8;
-  CHECK(gpu.matches(query(R"({"gpu":"a100"})").value()));
-  CHECK_FALSE(gpu.matches(query(R"({"gpu":"A100:4"})").value()));
-  CHECK_FALSE(gpu.matches(query(R"({"gpu":"cpu"})").value()));
-  CHECK_FALSE(gpu.matches(query(R"({"max_price":0})").value()));
-  CHECK(query(R"({"gpu":"cpu","gpu_memory":"1GB"})").error().hint.find("memory = ") != std::string::npos);
+  CHECK(gpu.matches(read_query(R"({"gpu":"a100"})").value()));
+  CHECK_FALSE(gpu.matches(read_query(R"({"gpu":"A100:4"})").value()));
+  CHECK_FALSE(gpu.matches(read_query(R"({"gpu":"cpu"})").value()));
+  CHECK_FALSE(gpu.matches(read_query(R"({"max_price":0})").value()));
+  CHECK(read_query(R"({"gpu":"cpu","gpu_memory":"1GB"})").error().hint.find("memory = ") != std::string::npos);
 }
 
 TEST_CASE("requests, offers and machines rest in the journal without loss") {
@@ -123,7 +124,7 @@ TEST_CASE("a registry finds by name and suggests the nearest") {
 }
 
 TEST_CASE("a query reads the wishes that Rille itself sorts out") {
-  auto q = query(R"({"regions":["eu","us"],"providers":"aws","compliance":["GDPR"],"interconnect":"NVLink",
+  auto q = read_query(R"({"regions":["eu","us"],"providers":"aws","compliance":["GDPR"],"interconnect":"NVLink",
                      "network_gbps":100,"rank":"price_per_gpu_gb","rates":{"CNY":0.14}})")
                .value();
   CHECK(q.regions == std::vector<std::string>{"eu", "us"});
@@ -133,10 +134,10 @@ TEST_CASE("a query reads the wishes that Rille itself sorts out") {
   CHECK(q.network_gbps == 100);
   CHECK(q.rank == Rank::price_per_gpu_gb);
   CHECK(q.rates == Rates{{"CNY", 0.14}});
-  CHECK(query(R"({"gpu":"any"})").value().runnable);
-  CHECK_FALSE(query("{}").value().runnable);
+  CHECK(read_query(R"({"gpu":"any"})").value().runnable);
+  CHECK_FALSE(read_query("{}").value().runnable);
 
-  const OfferQuery several = query(R"({"gpu":["H100","A100-80GB:8"],"gpu_memory":"40GB","gpu_vendor":"NVIDIA",
+  const OfferQuery several = read_query(R"({"gpu":["H100","A100-80GB:8"],"gpu_memory":"40GB","gpu_vendor":"NVIDIA",
                                        "disk_kind":"nvme"})")
                                  .value();
   CHECK(several.gpus == std::vector<GpuWish>{{"H100", 0}, {"A100-80GB", 8}});
@@ -145,9 +146,9 @@ TEST_CASE("a query reads the wishes that Rille itself sorts out") {
   CHECK(several.disk_kind == "nvme");
   CHECK(several.shown_gpu() == "H100, A100-80GB:8");
   CHECK(several.counts().empty());
-  CHECK(query(R"({"gpu":["H100","A100:8"],"count":2})").value().counts() == std::vector<int>{2, 8});
-  CHECK(query(R"({"gpu":["A100:8"]})").value().shown_gpu() == "A100:8");
-  const auto hint_of = [](const char* json) { return query(json).error().hint; };
+  CHECK(read_query(R"({"gpu":["H100","A100:8"],"count":2})").value().counts() == std::vector<int>{2, 8});
+  CHECK(read_query(R"({"gpu":["A100:8"]})").value().shown_gpu() == "A100:8");
+  const auto hint_of = [](const char* json) { return read_query(json).error().hint; };
   CHECK(hint_of(R"({"gpu_vendor":"nvidea"})") == "did you mean 'nvidia'?");
   CHECK(hint_of(R"({"interconnect":"nvlnk"})") == "did you mean 'nvlink'?");
   CHECK(hint_of(R"({"compliance":["gpdr"]})") == "did you mean 'gdpr'?");
@@ -160,7 +161,7 @@ TEST_CASE("a query reads the wishes that Rille itself sorts out") {
         R"({"tokens_per_second":{"H100":0}})", R"({"rank":"cheapest"})", R"({"gpu":[]})", R"({"gpu":["A100","any"]})",
         R"({"gpu":["A100",7]})", R"({"gpu_memory":40})", R"({"disk_kind":"ssd"})"}) {
     INFO(bad);
-    CHECK_FALSE(query(bad).ok());
+    CHECK_FALSE(read_query(bad).ok());
   }
 }
 
@@ -168,7 +169,7 @@ TEST_CASE("gpu = any means a GPU that the plug-in runs, or this machine without 
   Offer o;
   o.provider = "aws";
   o.region = "us-east-1";
-  const auto fits = [&o](const char* json) { return o.matches(query(json).value()); };
+  const auto fits = [&o](const char* json) { return o.matches(read_query(json).value()); };
   CHECK(fits("{}"));
   CHECK_FALSE(fits(R"({"gpu":"any"})"));  // a processor in a cloud
   o.provider = "ssh";
@@ -195,12 +196,13 @@ TEST_CASE("what the tables know of a type and a region is in its offer") {
   p4.id = "eu-central-1/p4d.24xlarge:spot";
   p4.gpu = "A100";
   p4.gpu_count = 8;
-  CHECK(p4.matches(query(R"({"interconnect":"nvswitch","network_gbps":400,"compliance":["gdpr","hipaa"]})").value()));
-  CHECK(p4.matches(query(R"({"interconnect":"efa"})").value()));
-  CHECK(p4.matches(query(R"({"interconnect":"nvlink"})").value()));
-  CHECK_FALSE(p4.matches(query(R"({"interconnect":"infiniband"})").value()));
-  CHECK_FALSE(p4.matches(query(R"({"network_gbps":401})").value()));
-  CHECK_FALSE(p4.matches(query(R"({"compliance":"mlps3"})").value()));
+  CHECK(p4.matches(
+      read_query(R"({"interconnect":"nvswitch","network_gbps":400,"compliance":["gdpr","hipaa"]})").value()));
+  CHECK(p4.matches(read_query(R"({"interconnect":"efa"})").value()));
+  CHECK(p4.matches(read_query(R"({"interconnect":"nvlink"})").value()));
+  CHECK_FALSE(p4.matches(read_query(R"({"interconnect":"infiniband"})").value()));
+  CHECK_FALSE(p4.matches(read_query(R"({"network_gbps":401})").value()));
+  CHECK_FALSE(p4.matches(read_query(R"({"compliance":"mlps3"})").value()));
   complete(p4);
   CHECK(p4.gpu_vendor == "nvidia");
   CHECK(p4.disk_kind == "nvme");
@@ -230,8 +232,8 @@ TEST_CASE("what the tables know of a type and a region is in its offer") {
   type.id = "p4d.24xlarge";
   type.gpu = "A100";
   type.gpu_count = 8;
-  CHECK(type.matches(query(R"({"region":"eu-central-1","compliance":"gdpr","interconnect":"nvswitch"})").value()));
-  CHECK_FALSE(type.matches(query(R"({"interconnect":"roce"})").value()));
+  CHECK(type.matches(read_query(R"({"region":"eu-central-1","compliance":"gdpr","interconnect":"nvswitch"})").value()));
+  CHECK_FALSE(type.matches(read_query(R"({"interconnect":"roce"})").value()));
   // Of the second and later zones of a region.
   Offer there = type;
   for (const auto& [provider, id] : {std::pair("gcp", "us-central1/a2-highgpu-8g@us-central1-b"),
@@ -264,7 +266,7 @@ TEST_CASE("an offer fits by its GPUs' memory, maker and number, and by its disk"
   Offer o;
   o.provider = o.id = "x";
   o.gpu = "A100", o.gpu_count = 8, o.gpu_memory_bytes = std::int64_t{80} << 30;
-  const auto fits = [&o](const char* json) { return o.matches(query(json).value()); };
+  const auto fits = [&o](const char* json) { return o.matches(read_query(json).value()); };
   CHECK(fits(R"({"gpu":["H100","A100-80GB:8"]})"));
   CHECK_FALSE(fits(R"({"gpu":["H100","A100:4"]})"));
   CHECK_FALSE(fits(R"({"gpu":["H100","T4"]})"));
@@ -293,9 +295,9 @@ TEST_CASE("prices are converted by a given rate, and unknown prices rank last") 
   CHECK(yuan.from_dollars(1'400'000, {{"CNY", 0.14}}) == 10'000'000);
   CHECK(yuan.from_dollars(1, {}) == price_unknown);
   CHECK(convert(std::numeric_limits<Micros>::max(), 1e300) == price_unknown);
-  CHECK_FALSE(yuan.matches(query(R"({"max_price":2})").value()));
-  CHECK(yuan.matches(query(R"({"max_price":2,"rates":{"CNY":0.14}})").value()));
-  CHECK(ranked_view(yuan, query(R"({"rates":{"CNY":0.14}})").value()).number("dollars_per_hour") == 1.4);
+  CHECK_FALSE(yuan.matches(read_query(R"({"max_price":2})").value()));
+  CHECK(yuan.matches(read_query(R"({"max_price":2,"rates":{"CNY":0.14}})").value()));
+  CHECK(ranked_view(yuan, read_query(R"({"rates":{"CNY":0.14}})").value()).number("dollars_per_hour") == 1.4);
 
   Offer a100 = yuan, h100 = yuan, odd = yuan;
   a100.currency = h100.currency = odd.currency = "USD";
@@ -305,7 +307,7 @@ TEST_CASE("prices are converted by a given rate, and unknown prices rank last") 
   a100.price_micros_per_hour = 20'000'000, h100.price_micros_per_hour = 30'000'000;
   const auto order = [&](const char* json) {
     std::vector<Offer> all{yuan, odd, h100, a100};
-    sort_by_rank(all, query(json).value());
+    sort_by_rank(all, read_query(json).value());
     std::string out;
     for (const Offer& o : all) (out += out.empty() ? "" : " ") += o.id;
     return out;
@@ -314,7 +316,7 @@ TEST_CASE("prices are converted by a given rate, and unknown prices rank last") 
   CHECK(order(R"({"rank":"price_per_tflop"})") == "h100 a100 y odd");
   CHECK(order(R"({"rank":"price_per_gpu_gb"})") == "a100 h100 y odd");
   CHECK(order(R"({"rank":"tokens_per_dollar","tokens_per_second":{"A100":4000}})") == "a100 y odd h100");
-  const OfferQuery q = query(R"({"rank":"tokens_per_dollar","tokens_per_second":{"A100":4000}})").value();
+  const OfferQuery q = read_query(R"({"rank":"tokens_per_dollar","tokens_per_second":{"A100":4000}})").value();
   CHECK(ranked_view(a100, q).number("tokens_per_dollar") == Approx(4000.0 * 8 * 3600 / 20));
   CHECK(ranked_view(h100, q)["tokens_per_dollar"].is_null());
 }

@@ -15,14 +15,14 @@ using cloud::SettingsReader;
 
 namespace {
 
-Value json(const char* text) { return Value::from_json(text).value(); }
+Value json_of(const char* text) { return Value::from_json(text).value(); }
 
 using Names = std::vector<std::string>;
 
 }  // namespace
 
 TEST_CASE("an empty list says as much as none") {
-  const Value some = json(R"({"regions": [], "zones": ["a"]})"), none = json(R"({"regions": []})");
+  const Value some = json_of(R"({"regions": [], "zones": ["a"]})"), none = json_of(R"({"regions": []})");
   SettingsReader read("p", some);
   CHECK(read.texts("regions", {}).empty());
   CHECK(read.texts("zones", {}) == Names{"a"});
@@ -32,7 +32,7 @@ TEST_CASE("an empty list says as much as none") {
 
   for (const char* text : {R"({})", R"({"regions": []})", R"({"regions": {}})"}) {
     CAPTURE(text);
-    const auto regions = cloud::region_settings("p", json(text), "usual").value();
+    const auto regions = cloud::region_settings("p", json_of(text), "usual").value();
     REQUIRE(regions.size() == 1);
     CHECK(regions[0].first == "usual");
   }
@@ -41,7 +41,7 @@ TEST_CASE("an empty list says as much as none") {
 TEST_CASE("a list that holds what is no name is refused, with what it is") {
   for (const char* text : {R"({"regions": [1]})", R"({"regions": "east"})", R"({"regions": ["east", null]})"}) {
     CAPTURE(text);
-    const Value settings = json(text);
+    const Value settings = json_of(text);
     SettingsReader read("p", settings);
     (void)read.texts("regions", {});
     const Result<> done = read.done();
@@ -49,7 +49,7 @@ TEST_CASE("a list that holds what is no name is refused, with what it is") {
     CHECK(done.error().kind == ErrorKind::config);
     CHECK(done.error().message.find("expected a list of strings") != std::string::npos);
   }
-  CHECK_FALSE(cloud::region_settings("p", json(R"({"regions": [1]})"), "usual").ok());
+  CHECK_FALSE(cloud::region_settings("p", json_of(R"({"regions": [1]})"), "usual").ok());
 }
 
 TEST_CASE("a settings file with an empty list configures no provider") {
@@ -70,7 +70,7 @@ TEST_CASE("a settings file with an empty list configures no provider") {
 TEST_CASE("a remote provider beyond this machine is asked by https only") {
   const auto loop = Loop::create().value();
   const auto made = [&](const char* url) {
-    return make_remote_provider(*loop, Value().set("url", url).set("traits", json(R"({"dead_man": "provider"})")));
+    return make_remote_provider(*loop, Value().set("url", url).set("traits", json_of(R"({"dead_man": "provider"})")));
   };
   for (const char* url :
        {"https://cloud.example.org", "http://127.0.0.1:8000", "http://localhost/x", "http://[::1]:9/"}) {

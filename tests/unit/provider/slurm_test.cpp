@@ -29,7 +29,7 @@ std::vector<Offer> offers(const SlurmSettings& settings, const Value& query) {
 }
 Value gpu(const char* words) { return Value().set("gpu", words); }
 
-std::string ids(const std::vector<Offer>& all) {
+std::string ids_of(const std::vector<Offer>& all) {
   std::string out;
   for (const Offer& o : all) (out += out.empty() ? "" : " ") += o.id;
   return out;
@@ -70,21 +70,21 @@ TEST_CASE("slurm: what is offered is what a node can give, what is free first") 
   SlurmSettings settings;
   settings.price_micros_per_gpu_hour = 1'000'000;
   settings.gpus["a100"] = "NVIDIA A100-SXM4-80GB";
-  CHECK(ids(offers(settings, gpu("A100-80GB"))) ==
+  CHECK(ids_of(offers(settings, gpu("A100-80GB"))) ==
         "gpu/a100:1 short/a100:1 gpu/a100:2 short/a100:2 gpu/a100:4 short/a100:4");
   const std::vector<Offer> three = offers(settings, gpu("A100:3"));
-  REQUIRE(ids(three) == "gpu/a100:3 short/a100:3");
+  REQUIRE(ids_of(three) == "gpu/a100:3 short/a100:3");
   CHECK(three[0].vcpus == 24);
   CHECK(three[0].memory_bytes == 48000LL << 20);
   CHECK(three[0].price_micros_per_hour == 3'000'000);
   CHECK(three[0].region == "gpu");
   CHECK(offers(settings, gpu("A100:5")).empty());
   CHECK(offers(settings, gpu("H100")).empty());  // they do not answer
-  CHECK(ids(offers(settings, gpu("cpu"))) == "cpu");
+  CHECK(ids_of(offers(settings, gpu("cpu"))) == "cpu");
   settings.wait_ms = 0;
   CHECK(offers(settings, gpu("cpu")).empty());
   settings.partitions = {"short"};
-  CHECK(ids(offers(settings, gpu("A100:1"))) == "short/a100:1");
+  CHECK(ids_of(offers(settings, gpu("A100:1"))) == "short/a100:1");
   const std::vector<Offer> wide = offers(settings, gpu("A100:1").set("vcpus", 30));
   REQUIRE(wide.size() == 1);
   CHECK(wide[0].vcpus == 30);
@@ -113,9 +113,9 @@ TEST_CASE("slurm: a reserved node is free only for a rent that names the reserva
       "n2 |big |idle |0/32/0/32 |64000 |0 |gpu:a100:4 |gpu:a100:0 |\n");
   SlurmSettings settings;
   const OfferQuery query = OfferQuery::from_value(gpu("A100:4")).value();
-  CHECK(ids(slurm_offers(nodes, settings, query)) == "big/a100:4 gpu/a100:4");
+  CHECK(ids_of(slurm_offers(nodes, settings, query)) == "big/a100:4 gpu/a100:4");
   settings.wait_ms = 0;
-  CHECK(ids(slurm_offers(nodes, settings, query)) == "big/a100:4");
+  CHECK(ids_of(slurm_offers(nodes, settings, query)) == "big/a100:4");
 }
 
 TEST_CASE("slurm: what is submitted") {

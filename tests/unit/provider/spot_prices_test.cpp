@@ -7,7 +7,7 @@ using namespace rille::provider;
 
 namespace {
 
-constexpr std::int64_t minute_us = 60'000'000;
+constexpr std::int64_t one_minute_us = 60'000'000;
 
 struct FakeClock final : Clock {
   std::int64_t us = 1'800'000'000'000'000;
@@ -33,7 +33,7 @@ struct Market {
   }
   Async<std::vector<PricePoint>> get(std::int64_t from_us, CancelToken token = {}) {
     cloud::SpotPrices::Ask ask = [this](std::int64_t us, CancelToken t) { return answer(us, std::move(t)); };
-    return prices.get("a1 b", from_us, 5 * minute_us, std::move(ask), std::move(token));
+    return prices.get("a1 b", from_us, 5 * one_minute_us, std::move(ask), std::move(token));
   }
   void now_costs(Micros micros) {
     PricePoint point;
@@ -59,14 +59,14 @@ TEST_CASE_METHOD(Market, "spot prices: one request serves a thousand simultaneou
 TEST_CASE_METHOD(Market, "spot prices: an answer serves for a while, and a longer past is asked for") {
   now_costs(7);
   REQUIRE(run_blocking(*loop, get(1000)));
-  clock.us += 4 * minute_us;
+  clock.us += 4 * one_minute_us;
   REQUIRE(run_blocking(*loop, get(2000)));
   CHECK(asked == 1);
   REQUIRE(run_blocking(*loop, get(500)));
   CHECK(asked == 2);
   REQUIRE(run_blocking(*loop, get(1000)));
   CHECK(asked == 2);
-  clock.us += 6 * minute_us;
+  clock.us += 6 * one_minute_us;
   REQUIRE(run_blocking(*loop, get(1000)));
   CHECK(asked == 3);
   CHECK(since_us == 500);
@@ -76,9 +76,9 @@ TEST_CASE_METHOD(Market, "spot prices: a price without a time counts from the re
   now_costs(7);
   const std::int64_t first = clock.us;
   REQUIRE(run_blocking(*loop, get(1000)));
-  clock.us += 6 * minute_us;
+  clock.us += 6 * one_minute_us;
   REQUIRE(run_blocking(*loop, get(1000)));
-  clock.us += 6 * minute_us;
+  clock.us += 6 * one_minute_us;
   now_costs(9);
   const auto all = run_blocking(*loop, get(1000));
   REQUIRE(all);
@@ -93,12 +93,12 @@ TEST_CASE_METHOD(Market, "spot prices: a failure leaves what was known, and is n
   CHECK_FALSE(run_blocking(*loop, get(1000)));
   (void)run_blocking(*loop, get(1000));
   CHECK(asked == 1);
-  clock.us += 2 * minute_us;
+  clock.us += 2 * one_minute_us;
   fails = false;
   now_costs(7);
   REQUIRE(run_blocking(*loop, get(1000)));
   CHECK(asked == 2);
-  clock.us += 6 * minute_us;
+  clock.us += 6 * one_minute_us;
   fails = true;
   const auto kept = run_blocking(*loop, get(1000));
   REQUIRE(kept);

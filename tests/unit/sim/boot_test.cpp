@@ -13,13 +13,13 @@ namespace {
 
 constexpr std::int64_t minute_us = 60'000'000;
 
-struct World {
+struct BootWorld {
   test::TempDir folder;
   VirtualTime time;
   std::unique_ptr<Simulation> sim;
   std::vector<Value> events;
 
-  explicit World(std::int64_t provisioning_ms) {
+  explicit BootWorld(std::int64_t provisioning_ms) {
     auto options = provider::sim::Options::calm(3);
     options.provisioning_ms = provisioning_ms;
     sim = Simulation::create(time, options, folder.path).value();
@@ -67,7 +67,7 @@ struct World {
 }  // namespace
 
 TEST_CASE("a machine that takes ten minutes to start is waited for, and its user hears of it") {
-  World w(600'000);
+  BootWorld w(600'000);
   const Result<Value> result = w.call("fail");
   REQUIRE(w.box(0).live_us - w.box(0).landed_us > 5 * minute_us);
   INFO((result ? "" : result.error().message));
@@ -82,7 +82,7 @@ TEST_CASE("a machine that takes ten minutes to start is waited for, and its user
 }
 
 TEST_CASE("a machine that does not start is given up in the end, with how long that was and what the provider says") {
-  World w(24 * 3'600'000);
+  BootWorld w(24 * 3'600'000);
   const Result<Value> result = w.call("fail");
   REQUIRE_FALSE(result.ok());
   CHECK(result.error().code == "agent_unreachable");
@@ -96,7 +96,7 @@ TEST_CASE("a machine that does not start is given up in the end, with how long t
 }
 
 TEST_CASE("a machine that never answers after its start has five minutes, not twenty tries") {
-  World w(90'000);
+  BootWorld w(90'000);
   w.sim->agents.never_answer();
   const Result<Value> result = w.call("fail");
   REQUIRE_FALSE(result.ok());
@@ -109,7 +109,7 @@ TEST_CASE("a machine that never answers after its start has five minutes, not tw
 }
 
 TEST_CASE("machines that can never be used are replaced twice, not until the ttl is over") {
-  World w(90'000);
+  BootWorld w(90'000);
   w.sim->agents.never_answer();
   const Result<Value> result = w.call("replace");
   REQUIRE_FALSE(result.ok());
@@ -122,7 +122,7 @@ TEST_CASE("machines that can never be used are replaced twice, not until the ttl
 }
 
 TEST_CASE("machines that never start are replaced twice, too") {
-  World w(24 * 3'600'000);
+  BootWorld w(24 * 3'600'000);
   const Result<Value> result = w.call("replace");
   REQUIRE_FALSE(result.ok());
   CHECK(result.error().message.find("has not started in 20m") != std::string::npos);

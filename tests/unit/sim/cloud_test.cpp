@@ -10,12 +10,12 @@ using namespace rille::provider::sim;
 
 namespace {
 
-struct World {
+struct CloudWorld {
   VirtualTime time;
   std::unique_ptr<Loop> loop = Loop::create_virtual(time).value();
   Cloud cloud;
   std::unique_ptr<Provider> provider;
-  explicit World(sim::Options options) : cloud(time, options), provider(make_provider(*loop, cloud)) {}
+  explicit CloudWorld(sim::Options options) : cloud(time, options), provider(make_provider(*loop, cloud)) {}
 
   template <class T>
   T run(Task<T> task) {
@@ -39,7 +39,7 @@ struct World {
 
 // The machine's whole life in one line.
 std::string history(std::uint64_t seed) {
-  World w(sim::Options::hostile(seed));
+  CloudWorld w(sim::Options::hostile(seed));
   std::string out;
   for (int i = 0; i < 6; ++i) {
     auto m = w.create("t" + std::to_string(i), true);
@@ -53,7 +53,7 @@ std::string history(std::uint64_t seed) {
 }  // namespace
 
 TEST_CASE("offers: by model, count, spot and price, cheapest first; spot moves and costs less on average") {
-  World w(sim::Options::calm(1));
+  CloudWorld w(sim::Options::calm(1));
   auto offers = w.offers("A100:8", false);
   REQUIRE(offers.size() == 4);
   CHECK(offers[0].region == "us-east");
@@ -73,7 +73,7 @@ TEST_CASE("offers: by model, count, spot and price, cheapest first; spot moves a
 }
 
 TEST_CASE("a machine is made once per token, starts, and ends on terminate, as the provider reports") {
-  World w(sim::Options::calm(2));
+  CloudWorld w(sim::Options::calm(2));
   auto made = w.create("a");
   REQUIRE(made);
   CHECK(made->tag == "rille-a");
@@ -99,7 +99,7 @@ TEST_CASE("the bill: from live to the order to end, by unit and minimum, and not
   o.latency_ms = 0;
   o.billing_minimum_s = 600;
   o.billing_unit_s = 60;
-  World w(o);
+  CloudWorld w(o);
   auto made = w.create("a");
   const Box& box = *w.cloud.find(made->id);
   CHECK(w.cloud.bill_micros() == 0);
@@ -122,7 +122,7 @@ TEST_CASE("an expiry ends a machine without a request, and spot machines are tak
   sim::Options o = sim::Options::calm(4);
   o.preemptions = 100;
   o.without_notice = 0;
-  World w(o);
+  CloudWorld w(o);
   auto expiring = w.create("a", false, 3'600'000);
   w.time.pass(3'590'000);
   CHECK(w.state(expiring->id) == MachineState::live);
@@ -146,7 +146,7 @@ TEST_CASE("what is made shows at the latest after the lag, and faults say what t
   sim::Options o = sim::Options::calm(5);
   o.visibility_lag_ms = 60'000;
   o.faults.lost_reply = o.faults.late = 1;
-  World w(o);
+  CloudWorld w(o);
   CreateRequest r;
   r.offer.id = "h100x8@us-east";
   r.token = "a", r.tag = "rille-a";
@@ -160,7 +160,7 @@ TEST_CASE("what is made shows at the latest after the lag, and faults say what t
   CHECK(w.cloud.list("rille-a").size() == 1);
   o = sim::Options::calm(6);
   o.faults.throttle = 1;
-  World throttled(o);
+  CloudWorld throttled(o);
   auto refused = throttled.run(throttled.provider->list("rille-", {}));
   REQUIRE_FALSE(refused);
   CHECK(refused.error().http_status == 429);
@@ -175,7 +175,7 @@ TEST_CASE("a seed is a world: the same one twice, another one next to it") {
 TEST_CASE("a machine becomes another type: it comes up anew, and each type has its own bill") {
   sim::Options options = sim::Options::calm(3);
   options.billing_minimum_s = 600;
-  World w(options);
+  CloudWorld w(options);
   auto made = w.create("a");  // h100x8
   REQUIRE(made);
   w.time.pass(3'600'000);
@@ -209,7 +209,7 @@ TEST_CASE("a machine becomes another type: it comes up anew, and each type has i
 }
 
 TEST_CASE("the history of spot prices is what the market was") {
-  World w(sim::Options::calm(4));
+  CloudWorld w(sim::Options::calm(4));
   w.time.pass(48LL * 3'600'000);
   OfferQuery query = OfferQuery::from_value(Value().set("gpu", "H100:8").set("spot", true)).value();
   const auto points = w.run(w.provider->price_history(query, w.time.wall_us() - 24LL * 3'600'000'000, {}));

@@ -14,10 +14,10 @@ using test::CppGuest;
 
 namespace {
 
-constexpr std::int64_t minute_us = 60'000'000;
+constexpr std::int64_t one_minute_us = 60'000'000;
 
 // A world in which the first machine of the run is taken away with notice while it works.
-struct World {
+struct NoticeWorld {
   test::TempDir folder;
   VirtualTime time;
   std::unique_ptr<Simulation> sim;
@@ -25,7 +25,7 @@ struct World {
 
   std::unique_ptr<CppGuest> guest;  // of the process
 
-  explicit World(std::uint64_t seed, bool wrong = false) {
+  explicit NoticeWorld(std::uint64_t seed, bool wrong = false) {
     auto options = provider::sim::Options::calm(seed);
     options.preemptions = 5;
     options.without_notice = 0;
@@ -80,7 +80,7 @@ CallSpec train(std::int64_t minutes, bool keep = true) {
 
 Value spot(const char* on_loss) { return Value().set("gpu", "H100:8").set("spot", true).set("on_loss", on_loss); }
 
-World::Script one_call(const char* on_loss, CallSpec spec) {
+NoticeWorld::Script one_call(const char* on_loss, CallSpec spec) {
   return [=](Run& run, FiberId f) -> Async<Value> {
     RILLE_CO_TRY(LeaseView box, co_await run.rent(f, "box", spot(on_loss), "t"));
     co_return co_await run.call(f, box.id, spec, "t");
@@ -91,10 +91,11 @@ World::Script one_call(const char* on_loss, CallSpec spec) {
 std::vector<std::uint64_t> worlds(int wanted) {
   std::vector<std::uint64_t> out;
   for (std::uint64_t seed = 1; static_cast<int>(out.size()) < wanted; ++seed) {
-    World w(seed);
+    NoticeWorld w(seed);
     (void)w.run(one_call("fail", train(1)));
     const auto& box = w.sim->cloud.boxes().at(0);
-    if (box.notice_us > box.live_us + 5 * minute_us && box.lost_us < box.live_us + 600 * minute_us) out.push_back(seed);
+    if (box.notice_us > box.live_us + 5 * one_minute_us && box.lost_us < box.live_us + 600 * one_minute_us)
+      out.push_back(seed);
   }
   return out;
 }
@@ -104,7 +105,7 @@ std::vector<std::uint64_t> worlds(int wanted) {
 TEST_CASE("a call leaves on notice: the old machine ends before it is lost, and no work is done twice") {
   bool told[2] = {false, false};
   for (std::uint64_t seed : worlds(6)) {
-    World w(seed);
+    NoticeWorld w(seed);
     auto result = w.run(one_call("replace", train(600)));
     REQUIRE(result.ok());
     CHECK(*result == Value("trained"));
@@ -127,7 +128,7 @@ TEST_CASE("a call leaves on notice: the old machine ends before it is lost, and 
 }
 
 TEST_CASE("on_loss = \"fail\": a checkpoint is written and kept, and the call runs on until its machine is lost") {
-  World w(worlds(1).at(0));
+  NoticeWorld w(worlds(1).at(0));
   auto result = w.run(one_call("fail", train(600)));
   REQUIRE_FALSE(result.ok());
   CHECK(result.error().code == "machine_lost");
@@ -138,12 +139,13 @@ TEST_CASE("on_loss = \"fail\": a checkpoint is written and kept, and the call ru
   std::int64_t step = 0;
   for (const Value& e : w.events)
     if (e.text("event") == "checkpoint_kept") step = e.integer("step");
-  CHECK(step * 1'000'000 > box.notice_us - box.live_us - 2 * minute_us);  // made at the notice, not at the last hour
+  CHECK(step * 1'000'000 >
+        box.notice_us - box.live_us - 2 * one_minute_us);  // made at the notice, not at the last hour
   CHECK(w.sim->cloud.preempted() == 1);
 }
 
 TEST_CASE("a call without checkpoints at the runner keeps running, and so do all others on its machine") {
-  World w(worlds(1).at(0));
+  NoticeWorld w(worlds(1).at(0));
   auto script = [](Run& run, FiberId f) -> Async<Value> {
     RILLE_CO_TRY(LeaseView box, co_await run.rent(f, "box", spot("replace"), "t"));
     CppGuest::Body none;
@@ -157,12 +159,12 @@ TEST_CASE("a call without checkpoints at the runner keeps running, and so do all
 
 TEST_CASE("a call that will be done before the machine goes is left alone, and its result counts") {
   for (std::uint64_t seed : worlds(3)) {
-    World look(seed);
+    NoticeWorld look(seed);
     REQUIRE(look.run(one_call("fail", train(1))).ok());
     const auto& box = look.sim->cloud.boxes().at(0);
     // The same machine in a world where the work ends a minute before it is lost.
-    std::int64_t minutes = (box.lost_us - box.live_us) / minute_us - 1;
-    World w(seed);
+    std::int64_t minutes = (box.lost_us - box.live_us) / one_minute_us - 1;
+    NoticeWorld w(seed);
     REQUIRE(w.run(one_call("replace", train(minutes))).ok());
     CHECK(w.count("call_left") == 0);
     CHECK(w.sim->cloud.boxes().size() == 1);
@@ -171,7 +173,7 @@ TEST_CASE("a call that will be done before the machine goes is left alone, and i
 }
 
 TEST_CASE("two calls leave together: one move, and each goes on from a checkpoint of its own") {
-  World w(worlds(1).at(0));
+  NoticeWorld w(worlds(1).at(0));
   auto script = [&](Run& run, FiberId f) -> Async<Value> {
     RILLE_CO_TRY(LeaseView box, co_await run.rent(f, "box", spot("replace"), "t"));
     auto one = [&run, box](std::string name) -> CppGuest::Body {
@@ -202,7 +204,7 @@ TEST_CASE("two calls leave together: one move, and each goes on from a checkpoin
 }
 
 TEST_CASE("a wrong notice: the call that left continues on the same machine, because another call runs there") {
-  World w(worlds(1).at(0), true);
+  NoticeWorld w(worlds(1).at(0), true);
   const auto& boxes = w.sim->cloud.boxes();
   auto script = [&](Run& run, FiberId f) -> Async<Value> {
     RILLE_CO_TRY(LeaseView box, co_await run.rent(f, "box", spot("replace"), "t"));
@@ -227,7 +229,7 @@ TEST_CASE("a wrong notice: the call that left continues on the same machine, bec
 }
 
 TEST_CASE("box:preempting is nil, then the deadline, and a resumed run sees what was recorded") {
-  World w(worlds(1).at(0));
+  NoticeWorld w(worlds(1).at(0));
   std::vector<Value> seen;
   bool stop = true;
   auto script = [&](Run& run, FiberId f) -> Async<Value> {

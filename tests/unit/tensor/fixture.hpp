@@ -41,4 +41,16 @@ inline std::vector<double> numbers(const Tensor& t) {
 
 inline std::vector<std::byte> bits(const Tensor& t) { return get(t.graph().read_blocking(t)).bytes; }
 
+inline Tensor leaf_of(const Tensor& t, DType dtype) {
+  auto p = get(cast(t, dtype)).detach();
+  get(p.set_requires_grad(true));
+  return p;
+}
+
+inline Tensor leaf(Graph& g, const Dims& shape, const std::vector<double>& values, DType dtype = DType::f64) {
+  auto t = get(from_numbers(g, shape, dtype, values));
+  get(t.set_requires_grad(true));
+  return t;
+}
+
 }  // namespace rille::tensor

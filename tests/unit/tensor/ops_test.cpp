@@ -10,7 +10,7 @@ namespace {
 
 using Numbers = std::vector<double>;
 
-void check_close(const Numbers& got, const Numbers& want, double tolerance, const std::string& what) {
+void check_near(const Numbers& got, const Numbers& want, double tolerance, const std::string& what) {
   INFO(what);
   REQUIRE(got.size() == want.size());
   for (std::size_t i = 0; i < got.size(); ++i) {
@@ -32,8 +32,8 @@ TEST_CASE("long rows, strides and reductions agree with plain loops", "[unit][te
     columns[i % 1003] += v[i];
   }
   CHECK(get(graph->item_blocking(get(sum(x)))) == Approx(total).margin(1e-3));
-  check_close(numbers(get(sum(x, {0}))), columns, 1e-5, "columns");
-  check_close(numbers(get(sum(get(transpose(x, 0, 1)), {1}))), columns, 1e-5, "columns of the transpose");
+  check_near(numbers(get(sum(x, {0}))), columns, 1e-5, "columns");
+  check_near(numbers(get(sum(get(transpose(x, 0, 1)), {1}))), columns, 1e-5, "columns of the transpose");
   const auto turned = numbers(get(contiguous(get(add(get(transpose(x, 0, 1)), 1)))));
   for (int i : {0, 1, 500, 1002}) CHECK(turned[std::size_t(i) * 37 + 5] == Approx(v[5 * 1003 + std::size_t(i)] + 1));
   const auto ends = get(narrow(get(narrow(x, 1, 3, 1000)), 0, 30, 7));
@@ -183,8 +183,8 @@ TEST_CASE("batch_norm moves the running statistics", "[unit][tensor]") {
   how.running_mean = get(zeros(*graph, dims({2})));
   how.running_var = get(ones(*graph, dims({2})));
   CHECK(numbers(get(batch_norm(x, how)))[0] == Approx(-1).epsilon(1e-4));
-  check_close(numbers(how.running_mean), {0.2, 1.5}, 1e-6, "mean");
-  check_close(numbers(how.running_var), {0.9 + 0.1 * 2, 0.9 + 0.1 * 50}, 1e-6, "variance");  // divided by n - 1
+  check_near(numbers(how.running_mean), {0.2, 1.5}, 1e-6, "mean");
+  check_near(numbers(how.running_var), {0.9 + 0.1 * 2, 0.9 + 0.1 * 50}, 1e-6, "variance");  // divided by n - 1
   how.training = false;
   CHECK(numbers(get(batch_norm(x, how)))[0] == Approx((1 - 0.2) / std::sqrt(1.1 + 1e-5)));
   CHECK(numbers(how.running_mean)[0] == Approx(0.2));
@@ -201,12 +201,12 @@ TEST_CASE("a half type far from zero is normalised with f32's digits", "[unit][t
     how.bias = get(from_numbers(*graph, dims({2}), t, {0, 0.5}));
     how.training = false;
     const std::vector<double> want{0, -2, 0.5, 3.5};
-    check_close(numbers(get(batch_norm(x, how))), want, t == DType::bf16 ? 8e-3 : 1e-3, name_of(t));
+    check_near(numbers(get(batch_norm(x, how))), want, t == DType::bf16 ? 8e-3 : 1e-3, name_of(t));
     Compiled call(graph);
     for (int i = 0; i < 2; ++i) {  // the trace, then its replay
       const bool replayed = get(call.begin({x}, "")) == Compiled::Next::replayed;
       const auto y = replayed ? call.outputs() : get(call.end({get(batch_norm(call.arguments()[0], how))}));
-      check_close(numbers(y[0]), want, t == DType::bf16 ? 8e-3 : 1e-3, name_of(t));
+      check_near(numbers(y[0]), want, t == DType::bf16 ? 8e-3 : 1e-3, name_of(t));
     }
   }
 }

@@ -7,12 +7,6 @@
 namespace rille::tensor {
 namespace {
 
-Tensor leaf(Graph& g, const Dims& shape, const std::vector<double>& values, DType dtype = DType::f64) {
-  auto t = get(from_numbers(g, shape, dtype, values));
-  get(t.set_requires_grad(true));
-  return t;
-}
-
 // The gradient of the sum of p^3 is 3 p^2.
 void cubes(const Tensor& p) { get(backward(get(sum(get(mul(get(mul(p, p)), p)))))); }
 

@@ -112,8 +112,8 @@ struct Ending {
 };
 
 // Two parameters with rules of their own, and a training step that may be compiled.
-struct Training {
-  explicit Training(const Update& first)
+struct StoppedTraining {
+  explicit StoppedTraining(const Update& first)
       : p(parameter()), q(parameter()), x(get(ones(*g, dims({4, 4}), DType::f32))),
         opt(get(Optimizer::create({{{{"p", p}}, 0.1, 0, first}, {{{"q", q}}, 0.1, 0, Adam{}}}))), compiled(g) {}
   Tensor parameter() const {
@@ -143,7 +143,7 @@ struct Training {
 
 TEST_CASE("stop: a step of an optimiser that has begun is done to its end", "[unit][tensor]") {
   for (const bool compile : {false, true}) {
-    Training whole(Sgd{.momentum = 0.5}), cut(Sgd{.momentum = 0.5});
+    StoppedTraining whole(Sgd{.momentum = 0.5}), cut(Sgd{.momentum = 0.5});
     for (int i = 0; i < 3; ++i) whole.step(compile), cut.step(compile);
     get(cut.g->synchronize_blocking());
     {
@@ -161,7 +161,7 @@ TEST_CASE("stop: a step of an optimiser that has begun is done to its end", "[un
 
 TEST_CASE("stop: before a step has changed a tensor, none of it happens", "[unit][tensor]") {
   for (const bool compile : {false, true}) {
-    Training cut(Sgd{.momentum = 0.5});
+    StoppedTraining cut(Sgd{.momentum = 0.5});
     for (int i = 0; i < 3; ++i) cut.step(compile);
     const auto p = bits(cut.p), q = bits(cut.q);
     {
@@ -177,7 +177,7 @@ TEST_CASE("stop: before a step has changed a tensor, none of it happens", "[unit
 
 TEST_CASE("stop: what a step that takes long had changed has no value any more", "[unit][tensor]") {
   for (const bool compile : {false, true}) {
-    Training cut(Muon{.precision = DType::f32});
+    StoppedTraining cut(Muon{.precision = DType::f32});
     for (int i = 0; i < 3; ++i) cut.step(compile);
     const auto p = bits(cut.p), q = bits(cut.q);
     {

@@ -6,15 +6,7 @@
 #include "runtime/compute/tensor/owner.hpp"
 
 namespace rille::tensor {
-namespace {
-
-Tensor leaf(Graph& g, const Dims& shape, std::vector<double> values, DType dtype = DType::f64) {
-  auto t = get(from_numbers(g, shape, dtype, values));
-  get(t.set_requires_grad(true));
-  return t;
-}
-
-}  // namespace
+namespace {}  // namespace
 
 TEST_CASE("backward adds into .grad of leaves only", "[unit][tensor]") {
   auto g = new_graph();
