@@ -1,7 +1,7 @@
 # rille_batches(TARGET PART): compiles the files of each folder together, in batches, so that what they include is read
 # and instantiated once for a batch: less than half of the processor time of one file each. A batch stays within one
-# folder; those of providers and tests are smaller, so that a changed file is compiled again in seconds. File-local names are
-# therefore unique within a folder. Files that have flags of their own are compiled alone, by CMake's own rule.
+# folder; those of providers and tests are smaller, so that a changed file is compiled again in seconds. File-local
+# names are therefore unique within a folder. Files with flags of their own are compiled alone, by CMake's own rule.
 # The standard library's heavy headers are read from a precompiled one: that of the part rille_PART, which has the same
 # flags. RILLE_BATCHES=OFF (preset dev) does neither, which shows a missing #include.
 option(RILLE_BATCHES "Compile the files of a folder in batches" ON)

@@ -45,7 +45,7 @@ constexpr Taken taken[] = {
     {"--rows", "rows", "how many plans are shown"},
 };
 
-constexpr const char* source = R"(
+constexpr const char* estimate_script = R"(
 local options, of = ...
 local rille = require "rille"
 require("rille.estimate.offers").answer_by(of)
@@ -91,7 +91,7 @@ Result<Estimated> estimate_with(Asking& asking, const Value& options) {
             host::LuaHost::create(*asking.app.loop, std::move(settings)));
   Estimated out;
   RILLE_CHECK(host::protect(lua_host->lua(), [&](lua_State* L) {
-    host::value_or_raise(L, lua_host->compile(L, source, "=estimate", true));
+    host::value_or_raise(L, lua_host->compile(L, estimate_script, "=estimate", true));
     host::push_value(L, options);
     lua_pushlightuserdata(L, &asking);
     lua_pushcclosure(L, host::bind<answer_offers>, 1);

@@ -7,7 +7,7 @@ using namespace rille::provider;
 
 namespace {
 
-struct OfAws : Fake {
+struct OwnOfAws : Fake {
   const bool here = fake_name() == "aws" && variable("RILLE_FAKE_FILE", "").empty();  // not moto
 
   std::size_t asked(const std::string& operation) {
@@ -20,7 +20,7 @@ struct OfAws : Fake {
 
 }  // namespace
 
-TEST_CASE_METHOD(OfAws, "aws: in China's regions prices are in yuan, and on demand they are not known") {
+TEST_CASE_METHOD(OwnOfAws, "aws: in China's regions prices are in yuan, and on demand they are not known") {
   if (!here) return;
   Value settings = told["settings"];
   settings.set("regions", Value::Array{"cn-north-1"}).set("zone", "cn-north-1a");
@@ -38,7 +38,7 @@ TEST_CASE_METHOD(OfAws, "aws: in China's regions prices are in yuan, and on dema
   CHECK(asked("GetProducts") == 0);
 }
 
-TEST_CASE_METHOD(OfAws, "aws: keys without the right to read prices get offers without prices, and the reason") {
+TEST_CASE_METHOD(OwnOfAws, "aws: keys without the right to read prices get offers without prices, and the reason") {
   if (!here) return;
   fault("auth", "GetProducts", 100);
   OfferQuery query;
@@ -52,7 +52,7 @@ TEST_CASE_METHOD(OfAws, "aws: keys without the right to read prices get offers w
   CHECK(query.left_out->unasked.front().problem->message.find("cost is not known: ") != std::string::npos);
 }
 
-TEST_CASE_METHOD(OfAws, "aws: machines that save up credit bill no more than their price") {
+TEST_CASE_METHOD(OwnOfAws, "aws: machines that save up credit bill no more than their price") {
   if (!here) return;
   OfferQuery query;
   query.gpu = "cpu";
@@ -149,7 +149,7 @@ TEST_CASE_METHOD(Fake, "what was rented in a region that the settings name no mo
   CHECK(alive() == 0);
 }
 
-TEST_CASE_METHOD(OfAws, "aws: an image's own disk is the one that is ordered, whatever its device is called") {
+TEST_CASE_METHOD(OwnOfAws, "aws: an image's own disk is the one that is ordered, whatever its device is called") {
   if (!here) return;
   Value settings = told["settings"];
   settings.set("image", "ami-0b1b2c3d4e5f60718");
@@ -202,7 +202,7 @@ TEST_CASE_METHOD(Fake, "a create that was accepted: a refusal of what is asked t
   CHECK(alive() == 0);
 }
 
-TEST_CASE_METHOD(OfAws, "aws: a spot order's request bears the tag as well; another order has none") {
+TEST_CASE_METHOD(OwnOfAws, "aws: a spot order's request bears the tag as well; another order has none") {
   if (!here) return;
   for (const bool spot : {true, false}) {
     const CreateRequest request = order(spot ? "spot" : "other", spot);
@@ -379,7 +379,7 @@ TEST_CASE_METHOD(Fake, "kubernetes: a pod that is evicted lives until its grace 
   REQUIRE(wait(provider->terminate(made->id, {})));
 }
 
-TEST_CASE_METHOD(OfAws, "aws: V100 has the image with the older driver, newer GPUs that with the open one") {
+TEST_CASE_METHOD(OwnOfAws, "aws: V100 has the image with the older driver, newer GPUs that with the open one") {
   if (!here) return;
   provider = make({"image"});
   const std::map<std::string, std::string> images{{"V100", "ami-0d1b2c3d4e5f60718"}, {"T4", "ami-0a1b2c3d4e5f60718"}};

@@ -11,7 +11,7 @@ import re
 import sys
 from pathlib import Path
 
-FOLDERS = ("kernels/generic", "runtime", "bindings", "tests/unit")  # what rille_batches() compiles
+FOLDERS = ("kernels/generic", "runtime", "bindings", "tests/unit", "tests/contract")  # what rille_batches() compiles
 ALONE = ("runtime/compute/device/cuda", "bindings/c/examples")  # not in batches
 ALONE_FILES = "*prototypes_test.cpp"
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)

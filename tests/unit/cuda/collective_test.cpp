@@ -407,7 +407,7 @@ Values streamed_alone() {
     z += sum;
     y[0] = y[1] = 0.5 * sum + z;
   }
-  return {std::vector<double>(n, y[0]), std::vector<double>(n, z)};
+  return {std::vector<double>(length, y[0]), std::vector<double>(length, z)};
 }
 
 int wrong_streams(Options o, int seeds) {

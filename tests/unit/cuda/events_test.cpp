@@ -73,7 +73,7 @@ TEST_CASE("inside a compiled function streams are hints", "[cuda]") {
       get(step.end({get(add(y, 0))}));
     }
     sum += 3 * (i % 7 + 1);
-    CHECK(numbers(step.outputs()[0]) == std::vector<double>(n, sum));
+    CHECK(numbers(step.outputs()[0]) == std::vector<double>(length, sum));
   }
   CHECK(standin.report().graph_launches == 4);
 }
@@ -109,7 +109,7 @@ TEST_CASE("on the CPU streams are in the program's order, and events have the cl
   wait_for(*g, after);
   CHECK((is_done(before) && is_done(after)));
   CHECK(get(Event::seconds_between(*before, *after)) >= 0);
-  CHECK(numbers(y) == std::vector<double>(n, 1));
+  CHECK(numbers(y) == std::vector<double>(length, 1));
 }
 
 }  // namespace

@@ -60,9 +60,10 @@ int wrong_constants(Options o, int seeds, bool on_stream) {
     const StreamPtr s = on_stream ? get(make_stream(*g)) : nullptr;
     const Tensor x = whole(*g, 2), y = whole(*g, 0), z = whole(*g, 0);
     const auto first = weighted_by({3, 0.5}), second = weighted_by({1, -1});
-    give(*g, first, s, of_blocks(3, 32), {whole_number(n), pointer(x), pointer(y)});
-    give(*g, second, s, of_blocks(3, 32), {whole_number(n), pointer(x), pointer(z)});
-    wrong += all({y, z}) != std::vector<std::vector<double>>{std::vector<double>(n, 6.5), std::vector<double>(n, 1)};
+    give(*g, first, s, of_blocks(3, 32), {whole_number(length), pointer(x), pointer(y)});
+    give(*g, second, s, of_blocks(3, 32), {whole_number(length), pointer(x), pointer(z)});
+    wrong += all({y, z}) !=
+             std::vector<std::vector<double>>{std::vector<double>(length, 6.5), std::vector<double>(length, 1)};
   }
   return wrong;
 }
@@ -109,13 +110,13 @@ extern "C" __global__ void line(const Line by, real* y) {
     float slope;
     int n;
     double at;
-  } by{2, n, 1};
+  } by{2, length, 1};
   LaunchValue bytes;
   std::memcpy(bytes.value, &by, sizeof by);
   const Tensor y = whole(*g, 0);
   give(*g, kernel, nullptr, of_blocks(3, 32), {bytes, pointer(y)});
-  std::vector<double> wanted(n);
-  for (int i = 0; i < n; ++i) wanted[std::size_t(i)] = 2 * i + 1;
+  std::vector<double> wanted(length);
+  for (int i = 0; i < length; ++i) wanted[std::size_t(i)] = 2 * i + 1;
   CHECK(numbers(y) == wanted);
 }
 
@@ -136,9 +137,9 @@ template <typename T, int N> __global__ void grow(int n, const T* by, T* y) {
     CHECK(kernel->signature() == (wide ? "grow<double, 2>(int n, const double* by, double* y)"
                                        : "grow<float, 4>(int n, const float* by, float* y)"));
     const DType type = wide ? DType::f64 : DType::f32;
-    const Tensor by = get(full(*g, dims({n}), 1, type)), y = get(full(*g, dims({n}), 5, type));
-    give(*g, kernel, nullptr, of_blocks(3, 32), {whole_number(n), pointer(by), pointer(y)});
-    CHECK(numbers(y) == std::vector<double>(n, wide ? 11 : 21));
+    const Tensor by = get(full(*g, dims({length}), 1, type)), y = get(full(*g, dims({length}), 5, type));
+    give(*g, kernel, nullptr, of_blocks(3, 32), {whole_number(length), pointer(by), pointer(y)});
+    CHECK(numbers(y) == std::vector<double>(length, wide ? 11 : 21));
   }
 }
 

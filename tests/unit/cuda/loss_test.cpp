@@ -76,8 +76,8 @@ const std::vector<double> undisturbed = {64, 192, 320, 448, 576, 704, 2, 48, 80,
 Result<double> on_stream(Graph& a) {
   const Adder add_to(a);
   RILLE_TRY(const StreamPtr s, make_stream(a));
-  RILLE_TRY(const Tensor x, full(a, dims({n}), 2, DType::f32));
-  RILLE_TRY(const Tensor y, full(a, dims({n}), 1, DType::f32));
+  RILLE_TRY(const Tensor x, full(a, dims({length}), 2, DType::f32));
+  RILLE_TRY(const Tensor y, full(a, dims({length}), 1, DType::f32));
   RILLE_TRY(const auto before, record(a, nullptr));
   RILLE_CHECK(wait(a, s, before));
   RILLE_CHECK(add_to.tried(s, 3, x, y));
@@ -95,7 +95,7 @@ Told stream_story(const std::shared_ptr<Graph>& a, const std::shared_ptr<Graph>&
   return told;
 }
 
-const std::vector<double> undisturbed_stream = {9 * n, 9 * n};
+const std::vector<double> undisturbed_stream = {9 * length, 9 * length};
 
 struct Lost {
   int given = 0;  // calls of the function that failed, one in each run

@@ -13,7 +13,7 @@
 
 namespace rille::tensor {
 
-constexpr int n = 96;
+constexpr int length = 96;
 
 // Where the kernel is kept for this process: what the stand-in compiled lies in a file of another place.
 struct KernelFolder {
@@ -52,7 +52,7 @@ class Adder {
     what->shape.block[0] = 32;
     what->stream = stream;
     std::vector<LaunchValue> values(4);
-    device::put_number(rille_abi::i32, values[0].value, n);
+    device::put_number(rille_abi::i32, values[0].value, length);
     device::put_number(rille_abi::f32, values[1].value, a);
     values[2].tensor = x;
     values[3].tensor = y;
@@ -64,9 +64,9 @@ class Adder {
   std::shared_ptr<device::Kernel> kernel_;
 };
 
-inline Tensor whole(Graph& g, double value) { return get(full(g, dims({n}), value, DType::f32)); }
+inline Tensor whole(Graph& g, double value) { return get(full(g, dims({length}), value, DType::f32)); }
 inline Tensor batch(Graph& g, int i) {
-  return get(from_numbers(g, dims({n}), DType::f32, std::vector<double>(n, double(i % 7 + 1))));
+  return get(from_numbers(g, dims({length}), DType::f32, std::vector<double>(length, double(i % 7 + 1))));
 }
 inline void settle_lane(Graph& g) {
   g.flush();

@@ -34,7 +34,7 @@ Values shared_story(Graph& g, const StreamPtr& s, const StreamPtr& t, bool in_st
 Values expected_shared() {
   double y = 0, z = 1;
   Values out;
-  const auto row = [](double v) { return std::vector<double>(n, v); };
+  const auto row = [](double v) { return std::vector<double>(length, v); };
   for (int i = 0; i < 10; ++i) {
     const double x = i % 7 + 1;
     y += 2 * x;
@@ -94,8 +94,9 @@ int wrong_memory(Options o, int seeds) {
       kept.push_back(i % 3 ? whole(*g, 100 + i) : batch(*g, 3));
       settle_lane(*g);
     }
-    wrong += numbers(y) != std::vector<double>(n, sum);
-    for (int i = 0; i < 12; ++i) wrong += numbers(kept[std::size_t(i)]) != std::vector<double>(n, i % 3 ? 100 + i : 4);
+    wrong += numbers(y) != std::vector<double>(length, sum);
+    for (int i = 0; i < 12; ++i)
+      wrong += numbers(kept[std::size_t(i)]) != std::vector<double>(length, i % 3 ? 100 + i : 4);
     wrong += standin.report().wrong[0] != 0;
   }
   return wrong;
@@ -129,7 +130,7 @@ TEST_CASE("what shares nothing runs side by side", "[cuda]") {
     wait_for(*g, seed % 2 ? at_s : at_t);
     stream_first += seed % 2 && !is_done(at_t);
     other_first += !(seed % 2) && !is_done(at_s);
-    CHECK((numbers(y) == std::vector<double>(n, 10) && numbers(v) == std::vector<double>(n, 20)));
+    CHECK((numbers(y) == std::vector<double>(length, 10) && numbers(v) == std::vector<double>(length, 20)));
     get(g->synchronize_blocking());
     own_behind_s = std::max(own_behind_s, get(Event::seconds_between(*at_s, *own)));
   }
@@ -167,10 +168,10 @@ TEST_CASE("a compiled function and a stream that share a tensor keep their order
     const double x = i % 7 + 1;
     y += x;
     w += y;
-    expected.push_back(std::vector<double>(n, w + x));
+    expected.push_back(std::vector<double>(length, w + x));
     y += w - (w + x);
   }
-  expected.push_back(std::vector<double>(n, y));
+  expected.push_back(std::vector<double>(length, y));
   int wrong = 0, seen = 0;
   for (int seed = 1; seed <= 30; ++seed) {
     Options o;
@@ -198,7 +199,7 @@ TEST_CASE("a kernel that is let go of stays until its launches have run", "[cuda
     settle_lane(*g);
     if (careless) CHECK(std::string(standin.report().wrong) == "a module is unloaded before its kernels have run");
     else CHECK(std::string(standin.report().wrong).empty());
-    CHECK(numbers(y) == std::vector<double>(n, 1));
+    CHECK(numbers(y) == std::vector<double>(length, 1));
   }
 }
 
@@ -221,7 +222,7 @@ TEST_CASE("streams are given back, and there are only so many", "[cuda]") {
     for (const auto& s : held) add_to(s, 1, x, y);
     held.clear();
     get(record(*g, nullptr));
-    CHECK(numbers(y) == std::vector<double>(n, 127));
+    CHECK(numbers(y) == std::vector<double>(length, 127));
   }
   const auto left = standin.left();
   CHECK((left.streams == 0 && left.events == 0 && left.live_bytes == 0 && left.modules == 0 && left.contexts == 0));
@@ -237,10 +238,10 @@ TEST_CASE("memory that streams hold gives way when there is no other", "[cuda]")
   const Adder add_to(*g);
   const Tensor y = whole(*g, 0);
   for (int i = 0; i < 8; ++i) {
-    add_to(s, 1, get(narrow(get(full(*g, dims({600'000}), 1, DType::f32)), 0, 0, n)), y);  // 2.4 MB each
+    add_to(s, 1, get(narrow(get(full(*g, dims({600'000}), 1, DType::f32)), 0, 0, length)), y);  // 2.4 MB each
     settle_lane(*g);
   }
-  CHECK(numbers(y) == std::vector<double>(n, 8));
+  CHECK(numbers(y) == std::vector<double>(length, 8));
 }
 
 int wrong_sent(Options o, int seeds) {
@@ -262,7 +263,7 @@ int wrong_sent(Options o, int seeds) {
       add_to(s, 1, x, y);  // not before the copy
     }
     settle_lane(*a);
-    for (int i = 0; i < 5; ++i) wrong += numbers(kept[std::size_t(i)]) != std::vector<double>(n, 2 * i + 1);
+    for (int i = 0; i < 5; ++i) wrong += numbers(kept[std::size_t(i)]) != std::vector<double>(length, 2 * i + 1);
   }
   return wrong;
 }
