@@ -365,15 +365,15 @@ TEST_CASE_METHOD(Fake, "kubernetes: a pod that is evicted lives until its grace 
   CHECK(wait(provider->describe(made->id, {}))->notice_wall_us == 0);
   const double before_s = control("state").number("now");
   control("reclaim", Value().set("id", made->id).set("in_seconds", 30));
-  const auto told = wait(provider->describe(made->id, {}));
-  REQUIRE(told);
-  CHECK(told->state == MachineState::live);
-  CHECK(static_cast<double>(told->notice_wall_us) / 1e6 >= before_s + 29);  // reported in whole seconds
-  CHECK(told->details.text("evicted") == "PreemptionByScheduler");
+  const auto described = wait(provider->describe(made->id, {}));
+  REQUIRE(described);
+  CHECK(described->state == MachineState::live);
+  CHECK(static_cast<double>(described->notice_wall_us) / 1e6 >= before_s + 29);  // reported in whole seconds
+  CHECK(described->details.text("evicted") == "PreemptionByScheduler");
   const auto listed = wait(provider->list(made->tag, {}));
   REQUIRE(listed);
   REQUIRE(listed->size() == 1);
-  CHECK(listed->front().notice_wall_us == told->notice_wall_us);
+  CHECK(listed->front().notice_wall_us == described->notice_wall_us);
   advance(40);
   CHECK(wait(provider->describe(made->id, {}))->state == MachineState::gone);
   REQUIRE(wait(provider->terminate(made->id, {})));
