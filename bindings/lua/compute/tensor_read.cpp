@@ -15,6 +15,8 @@ namespace {
 struct Reading {
   std::vector<Tensor> tensors;  // used on the loop thread only
   std::vector<HostData> values;
+  std::int64_t bytes = 0;
+  MemoryHeld held;  // counts these bytes of values until they are pushed
   std::optional<Error> error;
   // Tensors still pending. The mutex guards left, values and error, because each device's worker thread writes them.
   std::size_t left = 0;
@@ -63,6 +65,9 @@ void arrived(const std::shared_ptr<Reading>& r, std::size_t i, Result<HostData> 
       lua_gc(*main, LUA_GCCOLLECT, 0);
       return start_reading(r);
     }
+    // Lua cannot collect while it allocates: a large table is given room before it is made.
+    const auto& memory = LuaHost::of(*main).options().memory;
+    if (memory && memory->room_bytes() < 4 * r->bytes) lua_gc(*main, LUA_GCCOLLECT, 0);
     r->tensors.clear();
     finish_reading(r);
   });
@@ -83,6 +88,14 @@ void start_reading(const std::shared_ptr<Reading>& r) {  // runs on the loop thr
     else arrived(r, 0, std::move(made).error());
     return;
   }
+  r->bytes = 0;
+  for (const Tensor& t : r->tensors) r->bytes += static_cast<std::int64_t>(t.size_bytes());
+  auto held = MemoryHeld::take(LuaHost::of(*r->main.lock()).options().memory, MemoryUse::Part::tensors, r->bytes);
+  if (!held) {
+    r->left = 1;
+    return arrived(r, 0, std::move(held).error());
+  }
+  r->held = std::move(*held);
   for (std::size_t i = 0; i < r->tensors.size(); ++i) {
     r->tensors[i].graph().read(
         r->tensors[i], [r, i](Result<HostData> data) { arrived(r, i, std::move(data)); }, r->again);
@@ -97,7 +110,7 @@ void push_element(lua_State* L, const HostData& data, std::int64_t i) {
 void push_nested(lua_State* L, const HostData& data, int dim, std::int64_t& at) {
   if (dim == data.shape.n) return push_element(L, data, at++);
   luaL_checkstack(L, 4, "a tensor's table");
-  lua_createtable(L, static_cast<int>(std::min<std::int64_t>(data.shape[dim], 1 << 20)), 0);
+  lua_createtable(L, static_cast<int>(std::min<std::int64_t>(data.shape[dim], 1 << 26)), 0);
   for (std::int64_t i = 0; i < data.shape[dim]; ++i) {
     push_nested(L, data, dim + 1, at);
     lua_rawseti(L, -2, static_cast<int>(i + 1));
