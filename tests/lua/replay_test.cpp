@@ -105,10 +105,10 @@ std::string read(const std::string& path) {
 }
 
 std::string fresh_home() {
-  char home[] = "/tmp/rille-replay-XXXXXX";
-  REQUIRE(mkdtemp(home));
-  std::ofstream(std::string(home) + "/script.lua") << script;
-  std::ofstream(std::string(home) + "/helper.lua") << "return { twice = function(x) return 2 * x end }\n";
+  std::string home = std::filesystem::temp_directory_path() / "rille-replay-XXXXXX";
+  REQUIRE(mkdtemp(home.data()));
+  std::ofstream(home + "/script.lua") << script;
+  std::ofstream(home + "/helper.lua") << "return { twice = function(x) return 2 * x end }\n";
   return home;
 }
 

@@ -103,9 +103,9 @@ int main(int argc, char** argv) {
   std::ifstream in(argv[1]);
   std::getline(in, first);
   bool durable = first.find("run: durable") != std::string::npos;
-  char home[] = "/tmp/rille-lua-test-XXXXXX";
-  if (!mkdtemp(home)) return 2;
-  setenv("XDG_CONFIG_HOME", home, 1);
+  std::string home = std::filesystem::temp_directory_path() / "rille-lua-test-XXXXXX";
+  if (!mkdtemp(home.data())) return 2;
+  setenv("XDG_CONFIG_HOME", home.c_str(), 1);
   setenv("RILLE_TEST_FOLDER", std::filesystem::absolute(argv[1]).parent_path().c_str(), 1);  // for steps that read
   Outcome seen;
   Result<Value> result = run_file(argv[1], durable, home, seen);

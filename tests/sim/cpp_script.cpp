@@ -16,8 +16,8 @@ namespace {
 
 class CppProgram final : public engine::Program {
  public:
-  CppProgram(World& world, Run& run, Main main) : guest_(run) {
-    main_ = guest_.function(main(Process{world, run, guest_}));
+  CppProgram(World& world, Run& run, Main make) : guest_(run) {
+    main_ = guest_.function(make(Process{world, run, guest_}));
   }
   Guest& guest() override { return guest_; }
   FunctionRef main() override { return main_; }

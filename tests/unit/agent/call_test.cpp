@@ -50,8 +50,8 @@ TEST_CASE_METHOD(AgentFixture, "start is idempotent, and old epochs and generati
   auto client = connect();
   REQUIRE(wait(client->start(request("k", hold(), 5, 2))).ok());
   REQUIRE(wait(client->start(request("k", hold(), 5, 2)))->state == CallState::running);
-  for (auto [epoch, generation] : {std::pair{4, 2}, std::pair{5, 1}}) {
-    auto refused = wait(client->start(request("other", hold(), epoch, generation)));
+  for (auto [stale_epoch, generation] : {std::pair{4, 2}, std::pair{5, 1}}) {
+    auto refused = wait(client->start(request("other", hold(), stale_epoch, generation)));
     REQUIRE_FALSE(refused.ok());
     CHECK(refused.error().kind == ErrorKind::state);
   }

@@ -389,10 +389,10 @@ TEST_CASE_METHOD(PullFixture, "several pulls of one source fetch each part once,
   const auto here = puller(), there = puller(other);
   std::vector<Together<Pulled>> pulls(3);
   for (std::size_t i = 0; i < pulls.size(); ++i)
-    pulls[i].start = [&, i](CancelToken token) {
+    pulls[i].start = [&, i](CancelToken cancel) {
       PullOrder one = order(server.url());
       one.request.path = "copy" + std::to_string(i);
-      return Puller::pull(i == 2 ? there : here, std::move(one), {}, std::move(token));
+      return Puller::pull(i == 2 ? there : here, std::move(one), {}, std::move(cancel));
     };
   const auto done = wait(together(*loop, std::move(pulls), 0, {}));
   std::int64_t moved_bytes = 0;

@@ -26,7 +26,8 @@ struct Embedded {  // home_: "" for a new folder
   explicit Embedded(std::string home_ = "") : home(std::move(home_)) {
     static int next = 0;
     own = home.empty();
-    if (own) home = "/tmp/rille-embed-" + std::to_string(getpid()) + "-" + std::to_string(++next);
+    const std::string name = "rille-embed-" + std::to_string(getpid()) + "-" + std::to_string(++next);
+    if (own) home = std::filesystem::temp_directory_path() / name;
     rille_options options;
     rille_options_init(&options, sizeof options);
     options.home = home.c_str();

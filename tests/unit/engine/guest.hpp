@@ -34,8 +34,8 @@ class CppGuest : public Guest {
 struct TempDir {
   std::string path;
   TempDir() {
-    char name[] = "/tmp/rille-engine-XXXXXX";
-    path = mkdtemp(name);
+    path = std::filesystem::temp_directory_path() / "rille-engine-XXXXXX";
+    REQUIRE(mkdtemp(path.data()));
   }
   ~TempDir() { std::filesystem::remove_all(path); }
 };

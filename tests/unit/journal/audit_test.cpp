@@ -15,8 +15,8 @@ struct TrailFile {
   std::unique_ptr<Loop> loop = Loop::create().value();
   std::unique_ptr<Journal> journal;
   TrailFile() {
-    char name[] = "/tmp/rille-audit-XXXXXX";
-    path = mkdtemp(name);
+    path = std::filesystem::temp_directory_path() / "rille-audit-XXXXXX";
+    REQUIRE(mkdtemp(path.data()));
     journal = Journal::open(*loop, path + "/journal.db").value();
     for (int i = 0; i < 5; ++i) change([i](Db& db) { return append_event(db, "r", i, "rent", R"({"name":"box"})"); });
   }

@@ -11,16 +11,16 @@ namespace {
 struct LocalFixture : AgentFixture {
   std::unique_ptr<Provider> provider = make_local_provider(*loop, {temp.path, 250'000, 1000});
 
-  CreateRequest order(const std::string& token, const std::string& tag = "rille-test-1") {
+  CreateRequest order(const std::string& key, const std::string& tag = "rille-test-1") {
     CreateRequest request;
     request.offer.provider = "local";
     request.offer.id = "cpu";
     request.tag = tag;
-    request.token = token;
+    request.token = key;
     request.expires_wall_us = 1'900'000'000'000'000;
     return request;
   }
-  Machine create(const std::string& token) { return wait(provider->create(order(token), {})).value(); }
+  Machine create(const std::string& key) { return wait(provider->create(order(key), {})).value(); }
   std::size_t listed(const std::string& tags = "rille-") { return wait(provider->list(tags, {})).value().size(); }
 };
 }  // namespace

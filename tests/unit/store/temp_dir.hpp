@@ -9,8 +9,8 @@
 struct TempDir {
   std::filesystem::path path;
   TempDir() {
-    char name[] = "/tmp/rille-test-XXXXXX";
-    path = mkdtemp(name);
+    std::string name = std::filesystem::temp_directory_path() / "rille-test-XXXXXX";
+    path = mkdtemp(name.data());
   }
   TempDir(const TempDir&) = delete;
   ~TempDir() { std::filesystem::remove_all(path); }
