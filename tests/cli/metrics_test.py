@@ -60,10 +60,6 @@ rille.metric("bad", 0 / 0)
     last = json.loads(run("ps", "--json")[1])[0]["id"]
     check("as Prometheus text", f'rille_metric{{run="{last}",source="main/train#1",name="loss"}} 0.001\n' in out and
           "# TYPE rille_metric gauge\n" in out and 'name="bad"} NaN' in out, out)
-    promtool = shutil.which("promtool")
-    if promtool:
-        r = subprocess.run([promtool, "check", "metrics"], input=out, capture_output=True, text=True)
-        check("which promtool accepts", r.returncode == 0, r.stdout + r.stderr)
     code, out, err = run("metrics", "last")
     check("as a table", out.splitlines()[0].split() == ["NAME", "SOURCE", "POINTS", "FIRST", "LAST", "LOWEST",
         "HIGHEST"] and
