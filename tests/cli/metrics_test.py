@@ -65,6 +65,24 @@ rille.metric("bad", 0 / 0)
         "HIGHEST"] and
           any(l.split() == ["loss", "main/train#1", "1000", "1", "0.001", "0.001", "1"] for l in out.splitlines()), out)
 
+    # A program reports by lines of its output, which stay there.
+    script("program.lua", """
+local box = rille.rent("box", { gpu = "cpu", provider = "local" })
+local r = box:exec("train", { argv = { "sh", "-c",
+  [[for i in 1 2 3; do echo "rille.metric loss=$i.5 step=$i lr=1e-3"; done
+    echo rille.metric x; printf 'rille.metric n=7']] } })
+return r.output
+""")
+    code, out, err = run("run", "program.lua")
+    printed = without_load(metrics())
+    check("a program's lines are metrics", printed == {
+        ("loss", "main/train#1"): [(i, i + 0.5) for i in (1, 2, 3)],
+        ("lr", "main/train#1"): [(i, 0.001) for i in (1, 2, 3)],
+        ("n", "main/train#1"): [(None, 7)]}, (printed, err))
+    output = json.loads(run("show", "last", "--json")[1])["result"]
+    check("and its output", output.startswith("rille.metric loss=1.5 step=1 lr=1e-3\n") and "metric x\n" in output,
+          output)
+
     # Mistakes.
     script("mistakes.lua", """
 for _, try in ipairs { { "" }, { ("x"):rep(129), 1 }, { "a\\nb", 1 }, { "a", "1" }, { "a" }, { "a", 1, { stp = 1 } },
