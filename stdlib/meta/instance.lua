@@ -104,7 +104,7 @@ function Instance:call(name, options, fn) end
 --- Runs a program on the instance and returns its exit code and output.
 ---
 --- What it prints is shown and logged while it runs. The result has the last 60 KB of it, standard output and error as
---- they came.
+--- they came. A line `rille.metric loss=2.31 step=120` of it is a metric as well.
 ---@param name string the call's name, its identity on this instance
 ---@param options Instance.ExecOptions what to run
 ---@return Instance.ExecResult result

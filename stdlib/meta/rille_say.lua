@@ -39,7 +39,8 @@ function rille.progress(state) end
 ---@field measured? table the training speed, as reported by `rille.train` and `rille.measure`
 
 --- Keeps a number under a name, in a file beside the run's record: `rille report` draws it, `rille metrics` exports it.
---- In a call on a machine it is kept there too, while no runner is connected. Nothing waits for a disk.
+--- In a call on a machine it is kept there too, while no runner is connected. Nothing waits for a disk. A program of
+--- `box:exec` prints lines `rille.metric NAME=NUMBER step=NUMBER` instead.
 ---
 --- Of several numbers with one name and step, the last counts: a training that goes on from a checkpoint repeats steps.
 --- A resumed run does not write them again while it follows its record. A script, and each call on each machine, may

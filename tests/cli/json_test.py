@@ -48,7 +48,7 @@ return { answer = v }
         "cancel suspend "
         "run resume fork ps invalidate show logs leases release gc watch schedule cost budget audit offers signal "
         "quotas simulate plan doctor top repl agent rm cp checkpoint data completion volume check "
-        "init exec attach report metrics estimate".split()), commands)
+        "init exec attach report serve metrics estimate".split()), commands)
 
     test("run", "ends.lua", has="result", bare=True)
     done = json.loads(command("--json", "ps")[1])[0]["id"]
@@ -111,6 +111,11 @@ return { answer = v }
     test("doctor", "--live", "local", has="steps")
     test("top", "--count", "1", "--interval", "10ms")
     test("gc", has="released")
+    served = subprocess.Popen([rille, "serve", "--listen", "127.0.0.1:0", "--json"], env=env, stdout=subprocess.PIPE,
+                              text=True, cwd=root)
+    line = served.stdout.readline()
+    served.send_signal(signal.SIGINT)
+    check("serve: its address", "address" in (read(line) or {}) and served.communicate(timeout=30)[0] == "", line)
     code, out, err = command("watch", "--once", "--json")
     check("watch: one event per line", code == 0 and all(read(line) for line in out.splitlines()), (out, err))
     test("fork", done, "--from", "main/t#1", has="run", bare=True)

@@ -60,14 +60,28 @@ rille.metric("bad", 0 / 0)
     last = json.loads(run("ps", "--json")[1])[0]["id"]
     check("as Prometheus text", f'rille_metric{{run="{last}",source="main/train#1",name="loss"}} 0.001\n' in out and
           "# TYPE rille_metric gauge\n" in out and 'name="bad"} NaN' in out, out)
-    promtool = shutil.which("promtool")
-    if promtool:
-        r = subprocess.run([promtool, "check", "metrics"], input=out, capture_output=True, text=True)
-        check("which promtool accepts", r.returncode == 0, r.stdout + r.stderr)
     code, out, err = run("metrics", "last")
     check("as a table", out.splitlines()[0].split() == ["NAME", "SOURCE", "POINTS", "FIRST", "LAST", "LOWEST",
         "HIGHEST"] and
           any(l.split() == ["loss", "main/train#1", "1000", "1", "0.001", "0.001", "1"] for l in out.splitlines()), out)
+
+    # A program reports by lines of its output, which stay there.
+    script("program.lua", """
+local box = rille.rent("box", { gpu = "cpu", provider = "local" })
+local r = box:exec("train", { argv = { "sh", "-c",
+  [[for i in 1 2 3; do echo "rille.metric loss=$i.5 step=$i lr=1e-3"; done
+    echo rille.metric x; printf 'rille.metric n=7']] } })
+return r.output
+""")
+    code, out, err = run("run", "program.lua")
+    printed = without_load(metrics())
+    check("a program's lines are metrics", printed == {
+        ("loss", "main/train#1"): [(i, i + 0.5) for i in (1, 2, 3)],
+        ("lr", "main/train#1"): [(i, 0.001) for i in (1, 2, 3)],
+        ("n", "main/train#1"): [(None, 7)]}, (printed, err))
+    output = json.loads(run("show", "last", "--json")[1])["result"]
+    check("and its output", output.startswith("rille.metric loss=1.5 step=1 lr=1e-3\n") and "metric x\n" in output,
+          output)
 
     # Mistakes.
     script("mistakes.lua", """

@@ -1,5 +1,5 @@
 // Frames between runner, agent and worker, in any pieces: what is malformed is refused once and for all, what is
-// accepted is written as the same frame. What their headers describe is read or refused.
+// accepted is written as the same frame. What their headers describe is read or refused. Metrics that a program prints.
 #include <algorithm>
 
 #include "runtime/core/base/channel_spec.hpp"
@@ -7,7 +7,9 @@
 #include "runtime/workflow/agent/call.hpp"
 #include "runtime/workflow/agent/frame.hpp"
 #include "runtime/workflow/agent/heard.hpp"
+#include "runtime/workflow/agent/metric.hpp"
 #include "runtime/workflow/agent/paths.hpp"
+#include "runtime/workflow/agent/printed_metrics.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 using namespace rille;
@@ -60,6 +62,15 @@ void check_header(const Value& header) {
   }
 }
 
+void check_printed(std::string_view output) {
+  PrintedMetrics whole, pieces;
+  const std::string lines = whole.add(output, 1);
+  std::string same;
+  for (std::size_t i = 0; i < output.size(); i += 3) same += pieces.add(output.substr(i, 3), 1);
+  fuzz_check(same == lines, "the pieces in which a program's output arrives change nothing");
+  fuzz_check(check_metric_lines(lines).ok(), "what a program reports are metrics");
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -72,6 +83,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   parser.feed(stream);
   for (Result<std::optional<Frame>> next = parser.next(); next && *next; next = parser.next())
     check_header((*next)->header);
+  check_printed(stream);
   return 0;
 }
 
@@ -90,6 +102,7 @@ std::vector<std::string> fuzz_seeds() {
   std::vector<std::string> out;
   for (const Frame& frame : frames) out.push_back(*encode_frame(frame));
   out.push_back(out[0] + out[1] + out[2]);
+  out.emplace_back("5 %\rrille.metric loss=2.5 lr=1e-3 step=120\nrille.metric a=-inf\n");
   return out;
 }
 
@@ -110,5 +123,9 @@ std::vector<std::string> fuzz_words() {
           "[]",
           "{}",
           "\xff",
-          "\"kind\":\"nothing\""};
+          "\"kind\":\"nothing\"",
+          "rille.metric ",
+          "step=",
+          "=nan",
+          "\r"};
 }

@@ -2,8 +2,17 @@
 // arrow
 // keys, and its numbers as a table.
 
-const redraws = [];  // called when the page's width changes
+let redraws = [];  // { node, draw, drawn }: what has to know its width
 const COLORS = 8;
+
+// Draws what is in the page: all of it, or what was not drawn before.
+function redraw(all) {
+  redraws = redraws.filter((r) => r.node.isConnected);
+  for (const r of redraws) {
+    if (all || !r.drawn) r.draw();
+    r.drawn = true;
+  }
+}
 
 // Many lines are hard to read: the lowest, the middle and the highest of them instead.
 function bundled(lines) {
@@ -154,7 +163,7 @@ function figure(chart) {
   const node = el("figure", { "data-chart": chart.title }, el("figcaption", {}, el("h3", {}, chart.title),
     el("p", {}, summary(chart)), chart.note ? el("p", {}, chart.note) : null), plot, legend, readout,
       numbersTable(chart));
-  redraws.push(() => { if (plot.isConnected) drawChart(plot, chart); });
+  redraws.push({ node: plot, draw: () => drawChart(plot, chart) });
   follow(plot, chart, readout);
   return node;
 }

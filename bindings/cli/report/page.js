@@ -124,13 +124,14 @@ function curves(report) {
   const names = seriesNames(report, false), charts = el("div", { class: "charts" });
   if (!names.length) return [];
   const fill = (x) => {
+    kept.curves = { x };
     charts.replaceChildren(...names.map((n) => seriesChart(report, n, x)).filter(Boolean));
-    if (charts.isConnected) redraw();
+    if (charts.isConnected) redraw(false);
   };
-  fill("step");
   const hasTime = report.series.some((s) => !s.machine && s.points.some((p) => p[1] !== null));
+  fill(hasTime && kept.curves.x === "time" ? "time" : "step");
   const choose = el("select", { change: (e) => fill(e.target.value) }, el("option", { value: "step" }, "steps"),
-    el("option", { value: "time" }, "time"));
+    el("option", { value: "time", selected: kept.curves.x === "time" }, "time"));
   return [hasTime ? el("div", { class: "tools" }, el("label", {}, "Over ", choose)) : null, charts];
 }
 
@@ -176,7 +177,8 @@ const NUMERIC = ["attempt", "start", "seconds"];
 // The table of entries, with filter, order and a limit of rows.
 class Entries {
   constructor(report) {
-    Object.assign(this, { all: report.entries, words: "", state: "", by: "start", down: false, most: 100 });
+    Object.assign(this, { all: report.entries, words: "", state: "", by: "start", down: false, most: 100 },
+      kept.entries);
     this.body = el("tbody", {});
     this.count = el("span", { class: "quiet", "aria-live": "polite" });
     this.more = el("button", { type: "button", click: () => this.set({ most: this.most + 400 }) }, "Show more");
@@ -187,10 +189,10 @@ class Entries {
   }
 
   node() {
-    const filter = el("input", { type: "search", "aria-label": "filter entries",
+    const filter = el("input", { type: "search", "aria-label": "filter entries", value: this.words,
       placeholder: "part of a key, kind or line", input: (e) => this.set({ words: e.target.value.toLowerCase() }) });
     const states = el("select", { "aria-label": "state", change: (e) => this.set({ state: e.target.value }) },
-      ["", "done", "failed", "started"].map((s) => el("option", { value: s }, s || "all states")));
+      ["", "done", "failed", "started"].map((s) => el("option", { value: s, selected: s === this.state }, s || "all states")));
     const rows = el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "entries" },
       el("table", {}, el("thead", {}, el("tr", {}, this.heads)), this.body));
     this.fill();
@@ -199,6 +201,7 @@ class Entries {
 
   set(what) {
     Object.assign(this, what);
+    Object.assign(kept.entries, what);
     this.fill();
   }
 
@@ -327,29 +330,21 @@ function runPage(report) {
     el("nav", { "aria-label": "sections" }, links), ...sections];
 }
 
-function redraw() {
-  for (const draw of redraws) draw();
-}
+const content = (reports) => (reports.length === 1 ? runPage(reports[0]) : comparePage(reports));
 
-function openForPrint() {
-  for (const folded of document.querySelectorAll("section > details")) folded.open = true;
-}
+// What each section of a run's page shows, so that it is drawn again only when that has changed.
+const shownBy = {
+  story: (r) => r.story, errors: (r) => [r.run.error, r.entries.filter((e) => e.error)],
+  curves: (r) => r.series.filter((s) => !s.machine), money: (r) => [r.money, r.run.seconds, r.series],
+  load: (r) => r.series.filter((s) => s.machine), timeline: (r) => [r.entries, r.machines, r.run.seconds],
+  machines: (r) => r.machines, entries: (r) => r.entries, checkpoints: (r) => r.checkpoints,
+  children: (r) => r.children, log: (r) => r.log, data: (r) => [r.run.args, r.run.result, r.run.cancelled],
+  script: (r) => [r.sources, r.entries.map((e) => [e.source, e.state])],
+  environment: (r) => [r.environment.processes, r.run.deadline],
+};
 
-function start() {
-  const content = REPORTS.length === 1 ? runPage(REPORTS[0]) : comparePage(REPORTS);
-  document.getElementById("page").replaceChildren(...content);
-  redraw();
-  let waiting = 0, width = window.innerWidth;
-  const settle = () => {
-    waiting = 0;
-    width = window.innerWidth;
-    redraw();
-  };
-  window.addEventListener("resize", () => {
-    if (!waiting && window.innerWidth !== width) waiting = requestAnimationFrame(settle);
-  });
-  window.addEventListener("beforeprint", openForPrint);
-  document.documentElement.dataset.drawnMs = Math.round(performance.now());
+// The text of what a section shows; a comparison is one whole.
+function shownIn(reports, id) {
+  if (reports.length === 1 && shownBy[id]) return JSON.stringify(shownBy[id](reports[0]));
+  return JSON.stringify(reports.map((r) => Object.assign({}, r, { environment: null })));
 }
-
-start();

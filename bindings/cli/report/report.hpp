@@ -13,8 +13,12 @@ namespace rille::cli {
 // since the run's start. Fails with `io` or `integrity` if the journal cannot be read.
 Result<Value> report_of(const App& app, const engine::RunRow& run);
 
-// A page of HTML that needs nothing else: of one report, or of several, compared.
-std::string report_page(const Value::Array& reports);
+// A page of HTML that needs nothing else: of one report, or of several, compared. `live`: the address, relative to the
+// page's, where a page that `rille serve` sends asks for newer data; "": the page is a file.
+std::string report_page(const Value::Array& reports, const std::string& live = {});
+
+// The page of serve/list.cpp's value.
+std::string list_page(const Value& list, const std::string& live);
 
 // The timeline in Chrome's trace format, which ui.perfetto.dev and chrome://tracing open: a track for each fiber and
 // each machine, the story as instants, and the series and the dollars as counters.

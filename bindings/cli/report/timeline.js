@@ -64,8 +64,8 @@ class Timeline {
     Object.assign(this, lanesOf(report));
     const ends = this.lanes.map((lane) => highest(lane.items.map((i) => i.start + i.seconds)));
     this.end = Math.max(1e-3, report.run.seconds, highest(ends));
-    this.from = 0;
-    this.to = this.end;
+    this.from = kept.timeline.from || 0;
+    this.to = kept.timeline.to || this.end;
     this.lane = this.item = -1;
     this.readout = el("p", { class: "readout", "aria-live": "polite" }, "");
     this.plot = el("div", { class: "plot", tabindex: "0", role: "application",
@@ -74,7 +74,7 @@ class Timeline {
     this.plot.addEventListener("keydown", (e) => this.key(e));
     this.plot.addEventListener("click", (e) => this.pick(e));
     this.plot.addEventListener("pointermove", (e) => this.hover(e));
-    redraws.push(() => this.draw());
+    redraws.push({ node: this.plot, draw: () => this.draw() });
   }
 
   node() {
@@ -95,6 +95,7 @@ class Timeline {
     const span = Math.max(to - from, this.end * 1e-6);
     this.from = Math.max(0, Math.min(from, this.end - span));
     this.to = Math.min(this.end, this.from + span);
+    kept.timeline = this.from > 0 || this.to < this.end ? { from: this.from, to: this.to } : {};
     this.draw();
   }
 

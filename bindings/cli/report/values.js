@@ -1,7 +1,9 @@
 "use strict";
 // Values and elements. Every text enters the page by textContent or as an attribute's value, never as markup.
 
-const REPORTS = JSON.parse(document.getElementById("report").textContent);
+const DATA = JSON.parse(document.getElementById("report").textContent);
+// What a reader has chosen in a section, for the section that replaces it when newer data come.
+const kept = { entries: {}, timeline: {}, curves: {}, list: {} };
 
 // el("p", { class: "quiet" }, "text", child, ..)
 function el(name, attributes, ...children) {

@@ -50,7 +50,7 @@ class Listener {
  public:
   // Listens at `path` with mode 0600. Replaces a socket file left there by a process that has ended.
   static Result<std::unique_ptr<Listener>> listen_unix(Loop& loop, const std::string& path);
-  // At a free port of a numeric address of this machine.
+  // At a numeric address of this machine: at a free port, or at its own ("10.0.0.1:4711"; 0: a free one).
   static Result<std::unique_ptr<Listener>> listen_tcp(Loop& loop, const std::string& host);
   const std::string& address() const { return address_; }  // "10.0.0.1:4711"; "" of a Unix-domain socket
   ~Listener();

@@ -33,6 +33,7 @@ std::optional<SocketAddress> address_of(const std::string& host, std::uint16_t p
   return out;
 }
 
+// Port 0 is for a listener that takes a free one.
 std::optional<SocketAddress> parse_tcp(const std::string& text) {
   const std::size_t colon = text.rfind(':');
   if (colon == std::string::npos) return {};
@@ -42,8 +43,22 @@ std::optional<SocketAddress> parse_tcp(const std::string& text) {
   std::uint16_t port = 0;
   const char* const end = text.data() + text.size();
   const auto [at, failed] = std::from_chars(text.data() + colon + 1, end, port);
-  if (failed != std::errc() || at != end || port == 0) return {};
+  if (failed != std::errc() || at != end) return {};
   return address_of(host, port);
+}
+
+std::uint16_t port_of(const SocketAddress& address) {
+  const auto* v4 = reinterpret_cast<const sockaddr_in*>(&address.storage);
+  const auto* v6 = reinterpret_cast<const sockaddr_in6*>(&address.storage);
+  return ntohs(address.storage.ss_family == AF_INET ? v4->sin_port : v6->sin6_port);
+}
+
+std::string text_of(const SocketAddress& address) {
+  char host[INET6_ADDRSTRLEN] = "";
+  const bool v4 = address.storage.ss_family == AF_INET;
+  if (v4) inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in*>(&address.storage)->sin_addr, host, sizeof host);
+  else inet_ntop(AF_INET6, &reinterpret_cast<const sockaddr_in6*>(&address.storage)->sin6_addr, host, sizeof host);
+  return (v4 ? std::string(host) : "[" + std::string(host) + "]") + ":" + std::to_string(port_of(address));
 }
 
 int tcp_socket(const SocketAddress& address) {
@@ -63,7 +78,7 @@ Error cannot_connect(const std::string& address, int errno_value) {
 
 Async<std::unique_ptr<Stream>> Stream::connect_tcp(Loop& loop, std::string address, CancelToken token) {
   std::optional<SocketAddress> to = parse_tcp(address);
-  if (!to)
+  if (!to || port_of(*to) == 0)
     co_return make_error(ErrorKind::invalid, "'" + address + "' is not a numeric address with a port",
                          "such as 10.0.0.1:4711 or [fd00::1]:4711");
   const int fd = tcp_socket(*to);
@@ -81,17 +96,19 @@ Async<std::unique_ptr<Stream>> Stream::connect_tcp(Loop& loop, std::string addre
 
 Result<std::unique_ptr<Listener>> Listener::listen_tcp(Loop& loop, const std::string& host) {
   std::optional<SocketAddress> at = address_of(host, 0);
-  if (!at) return make_error(ErrorKind::invalid, "'" + host + "' is not a numeric address");
+  if (!at) at = parse_tcp(host);
+  if (!at)
+    return make_error(ErrorKind::invalid, "'" + host + "' is not a numeric address",
+                      "such as 10.0.0.1, or with a port 10.0.0.1:4711 or [fd00::1]:4711");
   const int fd = tcp_socket(*at);
   if (fd < 0) return errno_error("open socket", host, errno);
   RILLE_TRY(auto stream, Stream::adopt(loop, fd));
+  const int on = 1;  // the port is free again while connections of this listener fade
+  ::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   if (::bind(fd, at->raw(), at->bytes) < 0 || ::listen(fd, 64) < 0 || ::getsockname(fd, at->raw(), &at->bytes) < 0)
     return errno_error("listen on", host, errno);
-  const bool v4 = at->storage.ss_family == AF_INET;
-  const int port = ntohs(v4 ? reinterpret_cast<sockaddr_in*>(&at->storage)->sin_port
-                            : reinterpret_cast<sockaddr_in6*>(&at->storage)->sin6_port);
   std::unique_ptr<Listener> out(new Listener(std::move(stream), ""));
-  out->address_ = (v4 ? host : "[" + host + "]") + ":" + std::to_string(port);
+  out->address_ = text_of(*at);
   return out;
 }
 

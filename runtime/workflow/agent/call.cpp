@@ -162,6 +162,7 @@ Result<> Call::start(CallRecord record, const Value& secrets) {
   unsaved_outcome_.reset();
   container_.reset();
   tail_ = OutputTail();
+  printed_ = PrintedMetrics();
   oom_kills_ = oom_kills();
   auto planned = plan(secrets);
   auto started = planned ? start_worker(*planned) : Result<StartedWorker>(planned.error());
@@ -203,8 +204,10 @@ Task<void> Call::read_output(std::shared_ptr<Call> self, std::shared_ptr<Stream>
     if (self->is_exec()) self->tail_.add(std::string_view(block.data(), *n));
     // If the disk is full, the log ends here, but the call continues.
     self->files_.append_log(std::string_view(block.data(), *n), self->site_.options.log_bytes_max).ok();
+    if (self->is_exec()) self->add_printed(std::string_view(block.data(), *n));
     self->bump();
   }
+  self->add_printed("\n");  // the last line may lack its end
   self->output_done_->set(success());
 }
 
@@ -250,6 +253,11 @@ void Call::add_metrics(std::string_view lines) {
   if (!check_metric_lines(lines)) return;
   files_.append_metrics(lines).ok();
   bump();
+}
+
+void Call::add_printed(std::string_view output) {
+  const std::string lines = printed_.add(output, site_.loop.clock().wall_us());
+  if (!lines.empty()) add_metrics(lines);
 }
 
 void Call::store(Value outcome) {

@@ -15,6 +15,7 @@
 #include "runtime/workflow/agent/daemon.hpp"
 #include "runtime/workflow/agent/gpu_hold.hpp"
 #include "runtime/workflow/agent/output_tail.hpp"
+#include "runtime/workflow/agent/printed_metrics.hpp"
 #include "runtime/workflow/agent/worker_process.hpp"
 
 namespace rille::agent {
@@ -75,6 +76,7 @@ class Call : public std::enable_shared_from_this<Call> {
   static Task<void> ended(std::shared_ptr<Call> self, ExitStatus exit);
   static Task<void> end_container(std::shared_ptr<Call> self, bool by_itself);
   void hear(const Frame& frame);
+  void add_printed(std::string_view output);
 
   Site site_;
   CallRecord record_;
@@ -91,7 +93,8 @@ class Call : public std::enable_shared_from_this<Call> {
   pid_t pid_ = 0;
   std::shared_ptr<Stream> output_;
   std::shared_ptr<Connection> line_;
-  OutputTail tail_;  // of a program
+  OutputTail tail_;         // of a program
+  PrintedMetrics printed_;  // by a program
   CancelSource stop_output_;
   std::optional<Future<Result<>>> output_done_, line_done_;
   std::unique_ptr<Timer> deadline_;  // kills a worker that was cancelled, or that stays after its result

@@ -6,6 +6,7 @@
 
 #include "runtime/workflow/agent/frame.hpp"
 #include "runtime/workflow/agent/heard.hpp"
+#include "runtime/workflow/agent/printed_metrics.hpp"
 #include "tests/unit/agent/fixture.hpp"
 
 using namespace rille;
@@ -28,6 +29,42 @@ TEST_CASE("a metric is a line that gives it back", "[metric]") {
   bare.name = "x";
   CHECK(metric_line(bare) == "{\"at_us\":0,\"name\":\"x\",\"value\":0}\n");
   CHECK_FALSE(metric_from_line(metric_line(bare))->step);
+}
+
+TEST_CASE("a program's lines are metrics", "[metric]") {
+  const std::string output =
+      "loading\nrille.metric loss=2.5 tokens/s=1e3 step=120\n 5%\r50%\rrille.metric a=b=-1\r\n"
+      "rille.metric loss=nan\trille=inf\nrille.metric last=0.5";
+  const std::string expected =
+      "{\"at_us\":7,\"name\":\"loss\",\"step\":120,\"value\":2.5}\n"
+      "{\"at_us\":7,\"name\":\"tokens/s\",\"step\":120,\"value\":1000}\n"
+      "{\"at_us\":7,\"name\":\"a=b\",\"value\":-1}\n"
+      "{\"at_us\":7,\"name\":\"loss\",\"value\":{\"$num\":\"nan\"}}\n"
+      "{\"at_us\":7,\"name\":\"rille\",\"value\":{\"$num\":\"inf\"}}\n"
+      "{\"at_us\":7,\"name\":\"last\",\"value\":0.5}\n";
+  for (std::size_t step : {1, 2, 7, 1000}) {
+    PrintedMetrics printed;
+    std::string lines;
+    for (std::size_t i = 0; i < output.size(); i += step) lines += printed.add(output.substr(i, step), 7);
+    lines += printed.add("\n", 7);
+    CHECK(lines == expected);
+    CHECK(check_metric_lines(lines).ok());
+  }
+}
+
+TEST_CASE("a program's other lines are only output", "[metric]") {
+  for (const std::string& line :
+       {std::string("rille.metric"), std::string("rille.metric "), std::string("rille.metric loss"),
+        std::string("rille.metric loss=tensor(2.5)"), std::string("rille.metric loss=1 and more"),
+        std::string("rille.metric =1"), std::string("rille.metric step=nan loss=1"), std::string("rille.metric step=1"),
+        std::string("rille.metric loss= 1"), std::string("rille.metric \xff=1"), std::string("xrille.metric a=1"),
+        "rille.metric " + std::string(129, 'x') + "=1",
+        "rille.metric a=1 " + std::string(metric_line_bytes_max, ' ')}) {
+    INFO(Value(line).to_json());
+    PrintedMetrics printed;
+    CHECK(printed.add(line + "\n", 7).empty());
+    CHECK(printed.add("rille.metric a=1\n", 7) == "{\"at_us\":7,\"name\":\"a\",\"value\":1}\n");
+  }
 }
 
 TEST_CASE("what is no metric is refused", "[metric]") {
