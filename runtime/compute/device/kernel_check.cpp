@@ -111,7 +111,7 @@ Violation MemoryCheck::look(unsigned thread, const void* at, std::size_t bytes, 
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     const auto& a = arguments[i];
     if (!MemoryRange{a.begin, a.bytes}.has(at, bytes)) continue;
-    if (kind != rille_abi::access_read) wrote_[thread] = epoch_;
+    if (kind != rille_abi::access_read && watches_arguments) wrote_[thread] = epoch_;
     if (kind == rille_abi::access_read || !a.read_only) return argument(elements_[i], a, thread, at, bytes, kind, site);
     constant = &a;  // a later argument may point to the same memory and allow writes
   }
