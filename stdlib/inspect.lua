@@ -33,7 +33,11 @@ local function show_table(t, depth, seen)
       parts[#parts + 1] = name .. " = " .. show(value, depth + 1, seen)
     end
   end
-  if count > items_max then parts[#parts + 1] = "... more" end
+  if count > items_max then
+    local all = 0
+    for _ in pairs(t) do all = all + 1 end
+    parts[#parts + 1] = ("... %d more"):format(all - items_max)
+  end
   seen[t] = nil
   local line = table.concat(parts, ", ")
   if #line <= line_max then return #parts == 0 and "{}" or "{ " .. line .. " }" end

@@ -103,7 +103,8 @@ Exit InitCommand::run(App& app) {
       left.push_back(path);
       continue;
     }
-    if (Result<> r = store::make_directories(fs::path(path).parent_path().string()); !r) return fail(app, r.error());
+    const std::string parent = fs::path(path).parent_path().string();
+    if (Result<> r = store::make_directories(parent.empty() ? "." : parent); !r) return fail(app, r.error());
     if (Result<> r = store::write_file_atomic(path, files[i].second); !r) return fail(app, r.error());
     if (i < own) made.push_back(path);
   }

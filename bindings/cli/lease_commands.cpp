@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "bindings/cli/command.hpp"
 #include "bindings/cli/runs.hpp"
@@ -67,6 +68,11 @@ Exit ExecCommand::run(App& app) {
   if (words.empty())
     return fail_usage(app, make_error(ErrorKind::invalid, "rille exec: the program is missing",
                                       fmt::format("rille exec {} -- python3 train.py", box)));
+  const std::string& program = words.front();
+  std::error_code none;
+  if (words.size() == 1 && program.find(' ') != std::string::npos && !std::filesystem::exists(program, none))
+    return fail_usage(app, make_error(ErrorKind::invalid, "rille exec: one word with spaces is no program",
+                                      fmt::format("a line for the shell: rille exec {} -- sh -c '{}'", box, program)));
   Result<lease::Lease> l = live_lease(app, box);
   if (!l) return fail(app, l.error());
   RunArguments arguments;

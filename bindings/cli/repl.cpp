@@ -10,6 +10,7 @@
 #include "bindings/cli/prompt/session.hpp"
 #include "bindings/cli/runs.hpp"
 #include "bindings/host/keys.hpp"
+#include "bindings/lua/compute/contained.hpp"
 #include "runtime/workflow/lease/volumes.hpp"
 
 namespace rille::cli {
@@ -85,6 +86,7 @@ void interrupt_entry(Repl& r) {
 
 void submit(Repl& r, std::optional<std::string> entry) {
   r.idle = false;
+  r.interrupts = 0;  // of this entry
   auto next = std::exchange(r.next, std::nullopt);
   const bool last = !entry;
   next->set(Result<std::optional<std::string>>(std::move(entry)));
@@ -103,7 +105,10 @@ bool goes_on(const std::string& text) {
   return is_unfinished(source[0] == '=' ? source.substr(1) : source);
 }
 
-bool asks_to_leave(const std::string& source) { return source == ":quit" || source == "exit" || source == "quit"; }
+bool asks_to_leave(const std::string& source) {
+  const std::string word = source.ends_with("()") ? source.substr(0, source.size() - 2) : source;
+  return source == ":quit" || word == "exit" || word == "quit";
+}
 
 // `first`: an entry to run before the user's; "": none.
 void converse(Repl& r, Editor& editor, const std::string& first) {
@@ -197,6 +202,7 @@ Exit open_prompt(App& app, const std::string& resume, const std::string& first) 
   std::vector<lua_CFunction> open(1, open_repl);
   if (Result<> made = make_host(r, app.folder(), host::Rules::open, open); !made) return fail(app, made.error());
   set_repl(r.host->lua(), r);
+  lua::contain_kernels(r.host->lua());
   Result<FunctionRef> main = r.host->load("=repl", "return require('rille.repl').main(__rille_prompt)");
   if (!main) return fail(app, main.error());
 

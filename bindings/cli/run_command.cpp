@@ -49,6 +49,31 @@ std::string nearest_file(const std::string& word) {
   return near.empty() ? "" : (path.parent_path() / near).string();
 }
 
+// The command that does what users of other tools ask for by this word; "": none.
+std::string command_elsewhere(std::string_view word) {
+  static constexpr std::pair<std::string_view, const char*> others[] = {{"version", "--version"},
+                                                                        {"ssh", "attach"},
+                                                                        {"status", "ps"},
+                                                                        {"queue", "ps"},
+                                                                        {"ls", "ps"},
+                                                                        {"list", "ps"},
+                                                                        {"launch", "run"},
+                                                                        {"submit", "run"},
+                                                                        {"start", "run"},
+                                                                        {"down", "release"},
+                                                                        {"destroy", "release"},
+                                                                        {"stop", "cancel"},
+                                                                        {"kill", "cancel"},
+                                                                        {"gpus", "offers --list"},
+                                                                        {"show-gpus", "offers --list"},
+                                                                        {"prices", "offers --list"},
+                                                                        {"price", "estimate"},
+                                                                        {"new", "init"}};
+  for (const auto& [theirs, ours] : others)
+    if (word == theirs) return ours;
+  return "";
+}
+
 // Makes the error for a word that is neither a command nor a file.
 Error no_script(const std::string& word) {
   std::error_code ec;
@@ -60,9 +85,8 @@ Error no_script(const std::string& word) {
                       fmt::format("did you mean {}?", file));
   std::vector<std::string> names;
   for (const CommandRow* row : commands_of("")) names.emplace_back(row->name);
-  std::string near = word.find('/') == std::string::npos ? did_you_mean(word, names) : "";
-  if (word == "version") near = "--version";
-  if (word == "ssh") near = "attach";
+  std::string near = command_elsewhere(word);
+  if (near.empty() && word.find('/') == std::string::npos) near = did_you_mean(word, names);
   return make_error(
       ErrorKind::invalid, fmt::format("there is no script '{}'", word),
       near.empty() ? "rille --help lists the commands" : fmt::format("did you mean the command `rille {}`?", near));

@@ -158,6 +158,7 @@ Value to_value(const SimulateArguments& a, const Runs& runs) {
 std::string failures(const SimulateArguments& a, const Runs& runs) {
   struct Kind {
     int times = 0;
+    double dollars = 0, seconds = 0;  // of all of them
     const Outcome* first = nullptr;
   };
   std::map<std::string, Kind> kinds;
@@ -169,6 +170,8 @@ std::string failures(const SimulateArguments& a, const Runs& runs) {
     std::erase_if(what, [](char c) { return c >= '0' && c <= '9'; });
     Kind& k = kinds[what];
     if (k.times++ == 0) k.first = &o;
+    k.dollars += dollars_of(o);
+    k.seconds += seconds_of(o);
   }
   if (!failed) return "";
   constexpr std::size_t shown_max = 10;
@@ -177,7 +180,8 @@ std::string failures(const SimulateArguments& a, const Runs& runs) {
   for (const auto& [what, k] : kinds) {
     if (++shown > shown_max)
       return out + fmt::format("  and {} more kinds; --json lists them\n", kinds.size() - shown_max);
-    out += fmt::format("  {} of them, first with seed {}: {}\n    see it with: {}\n", k.times, k.first->seed,
+    out += fmt::format("  {} of them, after {} and {} on average, first with seed {}: {}\n    see it with: {}\n",
+                       k.times, show_seconds(k.seconds / k.times), show_dollars(k.dollars / k.times), k.first->seed,
                        k.first->result.error().summary(), replay(a, k.first->seed));
   }
   return out;
@@ -194,6 +198,10 @@ std::string report(const App& app, const SimulateArguments& a, const Runs& runs)
   Spread cost = runs.spread(dollars_of), time = runs.spread(seconds_of), lost = runs.spread(preemptions_of);
   std::string out = fmt::format("{} runs of {} on the simulated cloud, seeds {} to {}, in {:.1f} s\n\n",
                                 runs.all.size(), a.file, a.seed, a.seed + runs.all.size() - 1, runs.seconds);
+  const int well = runs.well();
+  if (well == 0)
+    return out + "no run ended well: there is no cost and no time to expect\n" + prices_note(runs) + failures(a, runs);
+  if (well < int(runs.all.size())) out += fmt::format("of the {} runs that ended well:\n", well);
   std::vector<std::vector<std::string>> rows{{"", "P10", "P50", "P90", "MEAN"}};
   auto row = [&](const char* what, const Spread& s, Show show) {
     rows.push_back({what, show(s.at(0.1)), show(s.at(0.5)), show(s.at(0.9)), show(s.mean())});

@@ -173,6 +173,8 @@ std::string hint_of(std::string_view message) {
   const auto has = [message](std::string_view part) { return message.find(part) != message.npos; };
   if (has("attempt to compare userdata with number") || has("attempt to compare number with userdata"))
     return "tensors are compared by methods, element by element: x:lt(2), x:gt(2); a single value with x:item() < 2";
+  if (has("attempt to call") && has("(a userdata value)"))
+    return "its methods are called with a colon; a kernel: k:launch({ grid = blocks, block = threads }, ...)";
   if (const std::size_t at = message.find("attempt to index"); at != message.npos && has("(a function value)")) {
     const std::size_t begin = message.find('\'', at) + 1, end = message.find('\'', begin);
     if (begin == 0 || end == message.npos) return "it is a function: call it first, a method with a colon";

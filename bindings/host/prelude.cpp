@@ -9,7 +9,7 @@ namespace rille::host {
 const char* const prelude_source = R"lua(
 local core, parents, AWAIT, order, reach = ...
 local raw = { next = next, tostring = tostring, format = string.format, sort = core.sort, type = type, pcall = pcall,
-  xpcall = xpcall, rep = string.rep, insert = table.insert }
+  xpcall = xpcall, rep = string.rep, lower = string.lower, insert = table.insert }
 local type, rawget, rawset, setmetatable, getmetatable, select, error = type, rawget, rawset, setmetatable,
   getmetatable, select, error
 local running, resume, yield, create, status = coroutine.running, coroutine.resume, coroutine.yield, coroutine.create,
@@ -416,11 +416,25 @@ for name, lib in raw.next, { string = strings, table = tables, math = maths, cor
   loaded[name] = lib
 end
 
+-- What PyTorch has in torch.nn, and tensors have as methods here.
+local methods = { relu = "relu()", gelu = "gelu()", silu = "silu()", sigmoid = "sigmoid()", tanh = "tanh()",
+  softmax = "softmax()", log_softmax = "log_softmax()", logsoftmax = "log_softmax()", leakyrelu = "leaky_relu()",
+  leaky_relu = "leaky_relu()", elu = "elu()", softplus = "softplus()", maxpool2d = "max_pool2d(2)",
+  max_pool2d = "max_pool2d(2)", mse_loss = "mse_loss(target)", mseloss = "mse_loss(target)",
+  l1_loss = "l1_loss(target)", l1loss = "l1_loss(target)", cross_entropy = "cross_entropy(labels)",
+  crossentropyloss = "cross_entropy(labels)" }
+
+local function hint_of_missing(name, module, key)
+  local method = name == "rille.nn" and methods[raw.lower(key)]
+  if not method then return core.did_you_mean(key, names_of(module)) end
+  return "it is a method of tensors: x:" .. method .. "; a layer of nn.sequential may be a function of x"
+end
+
 -- A misspelt name in one of our modules raises instead of giving nil.
 local function strict(name, module)
   setmetatable(module, { __index = function(_, key)
-    raise("invalid", raw.format("%s.%s does not exist", name, raw.tostring(key)),
-      core.did_you_mean(raw.tostring(key), names_of(module)))
+    key = raw.tostring(key)
+    raise("invalid", raw.format("%s.%s does not exist", name, key), hint_of_missing(name, module, key))
   end })
 end
 

@@ -110,8 +110,15 @@ local function arguments_of(verb, inputs, ...)
   return given, tensors, types, dtype
 end
 
+-- Refuses what CuPy's classes take in this place.
+local function check_table(verb, options, example)
+  if options == nil or type(options) == "table" then return end
+  invalid(("%s: expected a table of options, got %s"):format(verb, tostring(options)), example)
+end
+
 local function elementwise(dev, expression, options)
   local verb = "dev:elementwise"
+  check_table(verb, options, verb .. '("z = x * y + 1"): the expression alone; types are those of the tensors')
   options = options or {}
   native.check_options(options, verb, { "dtype", "name" })
   if type(expression) ~= "string" then
@@ -154,6 +161,7 @@ local folds = { sum = true, mean = true, max = true, min = true, prod = true }
 
 local function reduction(dev, expression, options)
   local verb = "dev:reduction"
+  check_table(verb, options, verb .. '("x * y", { by = "max" })')
   options = options or {}
   native.check_options(options, verb, { "by", "dims", "keepdim", "dtype" })
   local by = options.by or "sum"

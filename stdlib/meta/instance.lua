@@ -27,7 +27,7 @@ local Instance = {}
 --- the same object get it once, and pass its parts on to each other; with `sha256`, all machines of a provider's region
 --- do.
 ---@param from string a local path, an object, prefix or pattern in a store (`s3://bucket/data/`), or an http(s) address
----@param to string its name on the instance; a folder when it ends in "/"
+---@param to? string its name on the instance, by default the last part of `from`; a folder when it ends in "/"
 ---@param options? Instance.StageOptions checks, and what is done with the data
 ---@return table facts `files`, `bytes`, and of a single object `version`
 ---@mark durable
@@ -47,7 +47,7 @@ function Instance:stage(from, to, options) end
 
 --- Copies a file or a folder from the instance.
 ---@param from string its name on the instance
----@param to string where to put it; a folder when it ends in "/"
+---@param to? string where to put it, by default here under the same name; a folder when it ends in "/"
 ---@param options? Instance.TransferOptions checks
 ---@return table facts about the fetched data
 ---@mark durable

@@ -72,16 +72,17 @@ function M.new(session)
     return fn
   end
 
-  -- Runs the code, and waits for what its results still compute.
+  -- Runs the code, and waits for what it still computes: on the devices of its results and of the session's variables.
   local function run_whole(fn)
     local function wait(...)
-      for i = 1, select("#", ...) do
-        local value = select(i, ...)
-        if kind_of(value) == "tensor" then
-          require("rille").device(value.device):synchronize()
-          break
-        end
+      local devices = {}
+      local function note(value)
+        if kind_of(value) == "tensor" then devices[value.device] = true
+        elseif p.class(value) == "Device" then devices[value.name] = true end
       end
+      for i = 1, select("#", ...) do note((select(i, ...))) end
+      for _, name in ipairs(session.own_names()) do note(p.step(p.variables(), name)) end
+      for device in pairs(devices) do require("rille").device(device):synchronize() end
       return ...
     end
     return wait(fn())
@@ -184,7 +185,7 @@ function M.new(session)
 
   function commands.apropos(word)
     if word == "" then invalid(":apropos: which word?", ":apropos checkpoint") end
-    require("rille.repl").apropos(session.index(), word)
+    require("rille.repl").apropos(session.index(), word, p.columns())
   end
 
   function commands.suspend()

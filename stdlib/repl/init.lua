@@ -3,6 +3,7 @@
 
 local M = {}
 
+local habits = require "rille.repl.habits"
 local shown = require "rille.repl.show"
 
 local function show_results(results)
@@ -88,15 +89,35 @@ local function source_of(session, name, entry)
   return nil, index.entries[name] and name .. " has no source of its own" or nil
 end
 
--- All entries whose name or summary has the word.
-local function apropos(index, word)
+-- An error with a hint for people who come from another prompt, if there is one.
+local function with_habit(problem, hint)
+  if not hint then return problem end
+  return { kind = problem.kind, message = problem.message, hint = hint, traceback = problem.traceback }
+end
+
+-- Prints a name and what it is, wrapped between words at the terminal's width.
+local function print_row(name, width, text, columns)
+  local line, indent = ("%-" .. width .. "s"):format(name), (" "):rep(width)
+  for word in text:gmatch("%S+") do
+    if #line + 1 + #word > columns and line ~= indent then
+      print(line)
+      line = indent
+    end
+    line = line .. " " .. word
+  end
+  print(line)
+end
+
+-- All annotated entries whose name or summary has the word.
+local function apropos(index, word, columns)
   local shown = 0
   word = word:lower()
   for _, name in ipairs(index.order) do
     local entry = index.entries[name]
     local summary = entry.summary or ""
-    if name:lower():find(word, 1, true) or summary:lower():find(word, 1, true) then
-      print(("%-32s %s"):format(name, summary))
+    local found = name:lower():find(word, 1, true) or summary:lower():find(word, 1, true)
+    if found and summary ~= "" and not name:find("%.tools%.") then
+      print_row(name, 32, summary, columns)
       shown = shown + 1
     end
   end
@@ -104,8 +125,8 @@ local function apropos(index, word)
 end
 
 -- Lists what there is: verbs by name, then modules.
-local function list_all(index)
-  local function row(name, summary) print(("%-20s %s"):format(name, summary)) end
+local function list_all(index, columns)
+  local function row(name, summary) print_row(name, 20, summary or "", columns) end
   for _, known in ipairs(index.order) do
     local entry = index.entries[known]
     if entry.kind == "function" and known:find("^rille%.[%w_]+$") then row(known, entry.summary) end
@@ -119,8 +140,8 @@ local function list_all(index)
   table.sort(modules)
   print("modules")
   for _, name in ipairs(modules) do row(name, index.modules[name].summary) end
-  print('More about each: ?rille.rent; its source: ??rille.nn.mlp; of objects: ?Instance, or of a variable: ?box, '
-    .. '?box:call. :apropos WORD searches, :help lists the commands of the prompt')
+  print_row("More", 4, "about each: ?rille.rent; its source: ??rille.nn.mlp; of objects: ?Instance, or of a variable: "
+    .. "?box, ?box:call. :apropos WORD searches, :help lists the commands of the prompt", columns)
 end
 
 -- Makes the function help: help "rille.rent", help "rent", help "box:call", help(). The text comes from the
@@ -132,7 +153,7 @@ local function help_of(session)
         hint = 'help "rille.rent", or ?rille.rent' }
     end
     local index = session.index()
-    if not name or name == "" then return list_all(index) end
+    if not name or name == "" then return list_all(index, session.primitives.columns()) end
     local describe = require "rille.tools.describe"
     local meant = of_variable(name, index, session.primitives)
     if with_source then
@@ -143,7 +164,7 @@ local function help_of(session)
       or require("rille.repl.builtins").describe(name)
     if text then return print(text) end
     local value = session.value_of(name)
-    if value ~= nil then return print(name .. " is a " .. type(value) .. ": " .. shown.show(value)) end
+    if value ~= nil then return print(name .. " is a " .. type(value) .. ": " .. shown.result(value)) end
     local near = nearest(meant or name, index)
     print("nothing is called '" .. (meant or name) .. "'; " .. (near ~= "" and near or "help() lists what there is"))
   end
@@ -221,8 +242,10 @@ function M.main(primitives)
     end
     primitives.leave(scope)
     if not fine then
-      primitives.set("_err", primitives.error(results[1]))
-      primitives.report(results[1])
+      local problem = primitives.error(results[1])
+      local unset = problem.message:match("^the global '([%w_]+)' is not set$")
+      primitives.set("_err", problem)
+      primitives.report(unset and with_habit(problem, habits.of_name(unset)) or results[1])
     end
     return fine
   end
@@ -232,8 +255,9 @@ function M.main(primitives)
     local silent = source:find(";%s*$") ~= nil
     local fn, problem = primitives.compile((source:gsub("[;%s]+$", "")), "=entry " .. session.number)
     if not fn then
-      primitives.set("_err", primitives.error(problem))
-      return primitives.report(problem)
+      problem = primitives.error(problem)
+      primitives.set("_err", problem)
+      return primitives.report(with_habit(problem, habits.of_syntax(source, problem.message)))
     end
     return session.run(fn, silent)
   end
@@ -245,10 +269,15 @@ function M.main(primitives)
     if source == nil then return nil end
     session.number = session.number + 1
     local command, rest = source:match("^:(%a*)%s*(.*)$")
-    if source:find("^%?") then
+    local asked = source:match("^([%a_][%w_%.:]*)%?%??$")  -- as in IPython: x? and x??
+    if source == "help" or source == "?" then
+      session.run(session.help, true)
+    elseif asked then
+      session.run(function() session.help(asked, source:find("%?%?$") ~= nil) end, true)
+    elseif source:find("^%?") then
       session.run(function() session.help(source:match("^%?%?*%s*(.-)%s*$"), source:find("^%?%?") ~= nil) end, true)
     elseif source:find("^!") then
-      commands.sh(source:match("^!%s*(.*)$"))
+      session.run(function() commands.sh(source:match("^!%s*(.*)$")) end, true)
     elseif command and commands[command] then
       session.run(function() return commands[command](rest) end)
     elseif command then

@@ -8,6 +8,7 @@ local M = {}
 local bytes_max = 8 * 2 ^ 20  -- of one variable after each entry; a larger one is written at :suspend
 
 local compute_wait = "10s"
+local late = "a tensor was not computed within " .. compute_wait
 
 local function kind_of(value) return require("rille.native").kind(value) end
 
@@ -76,7 +77,24 @@ function M.new(session)
       function() rille.sleep(compute_wait) end,
     })
     if fine and saved then return true end
-    return false, fine and "a tensor was not computed within " .. compute_wait or tostring(saved)
+    return false, fine and late or tostring(saved)
+  end
+
+  -- The tensors that can be computed. The variables of the others are noted as lost.
+  local function without_failed(tensors, kept)
+    local left, failed = {}, {}
+    for _, each in ipairs(tensors) do
+      local variable = each.name:match("^[^/]*")
+      local fine, why = save_tensors { each }
+      if not fine then failed[variable] = why end
+    end
+    for variable, why in pairs(failed) do
+      kept.lost[variable], kept.tensors[variable], kept.models[variable] = why, nil, nil
+    end
+    for _, each in ipairs(tensors) do
+      if not failed[each.name:match("^[^/]*")] then left[#left + 1] = each end
+    end
+    return left
   end
 
   local function write(kept)
@@ -119,6 +137,11 @@ function M.new(session)
     end
     local saved, why = true, nil
     if #tensors > 0 then saved, why = save_tensors(tensors) end
+    if not saved and why ~= late then  -- one that cannot be computed does not take the others with it
+      tensors = without_failed(tensors, kept)
+      saved, why = #tensors == 0, why
+      if #tensors > 0 then saved, why = save_tensors(tensors) end
+    end
     if not saved then
       for name in pairs(kept.tensors) do kept.lost[name] = why end
       for name in pairs(kept.models) do kept.lost[name] = why end

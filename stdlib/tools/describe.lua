@@ -91,6 +91,17 @@ function M.find(index, name)
   end
 end
 
+-- The other functions that a short name may mean: "?tensor" is of Buffer and of Device.
+local function add_namesakes(out, index, name, entry)
+  local others = {}
+  for _, known in ipairs(index.order) do
+    local other = index.entries[known]
+    if other.short == name and other ~= entry then others[#others + 1] = "?" .. known end
+  end
+  if entry.short ~= name or #others == 0 then return end
+  out[#out + 1] = "also: " .. table.concat(others, ", ", 1, math.min(#others, 8))
+end
+
 --- Describes a function, an object, a set of options or a module.
 ---@param index table from `luacats.index`
 ---@param name string as in "rille.rent", "rent" or "Instance:call"
@@ -115,6 +126,7 @@ function M.describe(index, name)
     members(out, index, entry.name)
   end
   examples(out, entry.examples)
+  add_namesakes(out, index, name, entry)
   return (table.concat(out, "\n"):gsub("%s+$", ""))
 end
 

@@ -34,6 +34,8 @@ end)
 
 tap.test("mistakes are named", function()
   tap.raises("invalid", "sets nothing", function() dev:elementwise("x + 1") end)
+  tap.raises("invalid", "expected a table of options, got max", function() dev:reduction("x", "max") end)
+  tap.raises("invalid", "expected a table of options, got T z", function() dev:elementwise("T x", "T z", "z = x") end)
   tap.raises("invalid", "expected an expression", function() dev:elementwise(1) end)
   tap.raises("invalid", "y is nil; a tensor or a number is needed",
     function() dev:elementwise("z = x + y")(dev:zeros { 1 }) end)

@@ -54,7 +54,8 @@ std::vector<std::string> flags_of(const CLI::App& command) {
 std::string unexpected_hint(const CLI::App& command, const std::string& word) {
   if (!word.starts_with("-")) {
     const std::string near = did_you_mean(word, names_of_commands(command));
-    return near.empty() ? "usage: " + usage_of(command) : fmt::format("did you mean `{} {}`?", path_of(command), near);
+    if (!near.empty()) return fmt::format("did you mean `{} {}`?", path_of(command), near);
+    return fmt::format("usage: {}; its options: {} --help", usage_of(command), path_of(command));
   }
   if (word == "-v" || word == "-V") return "did you mean --version?";
   std::vector<std::string> flags = flags_of(command);

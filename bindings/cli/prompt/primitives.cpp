@@ -93,16 +93,21 @@ std::vector<std::size_t> cuts(const std::string& source) {
   return out;
 }
 
+// Returns the expressions' values, but not by a tail call, after which an error could not name the entry.
+std::string values_of(const std::string& expressions) {
+  return "return (function(...) return ... end)(" + expressions + "\n)";
+}
+
 // The texts that an entry may mean, the likeliest first: an expression, which returns its values; statements with an
 // expression behind them; statements. The local variables of statements are kept for the next entries.
 std::vector<std::string> readings(const std::string& source) {
-  std::vector<std::string> out = {"return " + source};
+  std::vector<std::string> out = {values_of(source)};
   for (const std::size_t at : cuts(source)) {
     std::string head = source.substr(0, at);
     while (!head.empty() && (head.back() == ';' || head.back() == ' ')) head.pop_back();
     const std::string tail = source.substr(at);
     if (tail.find_first_not_of(" \t\n") == std::string::npos) continue;
-    out.push_back(head + (head.ends_with("\n") ? "" : " ") + "do end " + std::string(keeps) + " return " + tail);
+    out.push_back(head + (head.ends_with("\n") ? "" : " ") + "do end " + std::string(keeps) + " " + values_of(tail));
   }
   out.push_back(source + "\n" + std::string(keeps));
   return out;
@@ -146,6 +151,12 @@ int prompt_report(lua_State* L) {
 // Returns what was caught as an error with its fields.
 int prompt_error_of(lua_State* L) {
   push_error(L, caught_error(L, 1));
+  return 1;
+}
+
+// Returns the terminal's width.
+int prompt_columns(lua_State* L) {
+  push(L, static_cast<std::int64_t>(repl_of(L).app.terminal.width()));
   return 1;
 }
 
@@ -412,6 +423,7 @@ int open_repl(lua_State* L) {
                     {"enter", bind<prompt_enter>},
                     {"leave", bind<prompt_leave>},
                     {"report", bind<prompt_report>},
+                    {"columns", bind<prompt_columns>},
                     {"error", bind<prompt_error_of>},
                     {"modules", bind<prompt_modules>},
                     {"class", bind<prompt_class_name>},

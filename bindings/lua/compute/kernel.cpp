@@ -7,6 +7,8 @@
 #include <cstring>
 #include <filesystem>
 
+#include "bindings/lua/compute/contained.hpp"
+#include "runtime/compute/device/apart/confined.hpp"
 #include "runtime/compute/device/cuda.hpp"
 #include "runtime/compute/device/kernel_files.hpp"
 #include "runtime/core/base/places.hpp"
@@ -207,7 +209,7 @@ Async<std::shared_ptr<Kernel>> compile_in_turn(Loop& loop, Request request, std:
   co_return co_await compile_on_thread(loop, std::move(request));
 }
 
-// Chooses the folder in which #include "x.h" of the source is searched first. For a confined kernel (`apart`) only a
+// Chooses the folder in which #include "x.h" of the source is searched first. For a confined kernel only a
 // folder that the script may read: a grant may cover the kernel's file alone.
 void choose_folder(lua_State* L, Request& request) {
   LuaHost& host = LuaHost::of(L);
@@ -217,15 +219,36 @@ void choose_folder(lua_State* L, Request& request) {
     folder = std::filesystem::path(request.path).parent_path().string();
     if (folder.empty()) folder = ".";
   }
-  if (request.options.apart && !host.grants().read_code(folder, host.options().script_directory)) folder.clear();
+  if (request.options.confined && !host.grants().read_code(folder, host.options().script_directory)) folder.clear();
+}
+
+const char key_contained = 0;  // in the registry: true after contain_kernels()
+
+bool contained(lua_State* L) {
+  lua_pushlightuserdata(L, const_cast<char*>(&key_contained));
+  lua_rawget(L, LUA_REGISTRYINDEX);
+  const bool yes = lua_toboolean(L, -1);
+  lua_pop(L, 1);
+  return yes;
+}
+
+// Whether one of Rille's own Lua modules, such as dev:elementwise, makes the kernel.
+bool made_by_rille(lua_State* L) {
+  lua_Debug caller{};
+  if (!lua_getstack(L, 1, &caller) || !lua_getinfo(L, "S", &caller)) return false;
+  return std::string_view(caller.short_src).starts_with("[rille.");
 }
 
 // A kernel is native code, to which no limit and no other grant applies. So on the CPU it runs in a confined process if
-// the script is under limits.
+// the script is under limits. At the prompt a kernel of the user's runs in a process of its own, so that a fault in it
+// does not end the session.
 void check_grant(lua_State* L, Request& request) {
   LuaHost& host = LuaHost::of(L);
   value_or_raise(L, host.grants().kernels("dev:kernel"));
-  request.options.apart = request.options.arch.empty() && host.options().under_limits;
+  KernelOptions& options = request.options;
+  options.confined = options.arch.empty() && host.options().under_limits;
+  const bool apart = options.arch.empty() && contained(L) && !made_by_rille(L);
+  options.apart = options.confined || (apart && device::kernel_program());
 }
 
 int begin_compile(lua_State* L, Request request) {
@@ -245,7 +268,7 @@ int begin_compile(lua_State* L, Request request) {
     request.options.disk = [disk](std::int64_t bytes) { return disk->take(bytes); };
   std::optional<Future<bool>> before;
   Future<bool> mine(host.loop());
-  if (request.options.apart) before = std::exchange(tensor_state(L).compiling, mine);
+  if (request.options.confined) before = std::exchange(tensor_state(L).compiling, mine);
   return await(L, compile_in_turn(host.loop(), std::move(request), std::move(before), std::move(mine)),
                [graph = device_graph(L, 1, "kernel").shared_from_this()](lua_State* l, std::shared_ptr<Kernel> k) {
                  return push_kernel(l, {std::move(k), graph});
@@ -263,6 +286,12 @@ std::string beside_script(lua_State* L, const std::string& path) {
 }
 
 }  // namespace
+
+void contain_kernels(lua_State* L) {
+  lua_pushlightuserdata(L, const_cast<char*>(&key_contained));
+  lua_pushboolean(L, 1);
+  lua_rawset(L, LUA_REGISTRYINDEX);
+}
 
 int device_kernel(lua_State* L) {  // dev:kernel(source, {..}), dev:kernel{file = "x.cu", ..}
   Request request;

@@ -156,12 +156,24 @@ Result<> may_stage(Verb& v, const std::string& from) {
   return {};
 }
 
+// The place on the other side. If the script gives none: the last part of `from`, in the working folder there.
+std::string place_or_name(lua_State* L, int index, const std::string& from, const char* what, const char* hint) {
+  if (!lua_isnoneornil(L, index)) return std::string(check_text(L, index, what));
+  std::string_view path = from;
+  while (path.ends_with('/')) path.remove_suffix(1);
+  const auto name = path.substr(path.rfind('/') + 1);
+  const bool whole_store = path.size() > name.size() + 2 && path.substr(0, path.size() - name.size()).ends_with("://");
+  if (name.empty() || name == "." || name == ".." || whole_store || name.find_first_of("?#") != name.npos)
+    raise_invalid(L, fmt::format("{}: '{}' has no name to give it there", what, from), hint);
+  return std::string(name);
+}
+
 // box:stage(from, to, options): brings a file or folder to the machine
 Result<int> stage(lua_State* L) {
   Verb v = begin_verb(L, "stage");
   Instance& box = instance_of(L, "box:stage");
-  std::string from(check_text(L, 2, "box:stage: what to stage")),
-      to(check_text(L, 3, "box:stage: its name on the instance"));
+  std::string from(check_text(L, 2, "box:stage: what to stage"));
+  std::string to = place_or_name(L, 3, from, "box:stage: its name on the instance", "box:stage(\"data\", \"data\")");
   RILLE_TRY(Value options, stage_options(L, 4));
   RILLE_CHECK(may_use(v, box, "box:stage"));
   RILLE_CHECK(may_stage(v, from));
@@ -173,7 +185,8 @@ Result<int> stage(lua_State* L) {
 Result<int> get(lua_State* L) {
   Verb v = begin_verb(L, "get");
   Instance& box = instance_of(L, "box:get");
-  std::string from(check_text(L, 2, "box:get: what to get")), to(check_text(L, 3, "box:get: where to put it"));
+  std::string from(check_text(L, 2, "box:get: what to get"));
+  std::string to = place_or_name(L, 3, from, "box:get: where to put it", "box:get(\"out\", \"out\")");
   refuse_options(L, 4, "box:get", {no_force});
   check_options(L, 4, "box:get", {"sha256", "sim"});
   RILLE_TRY(Value options, options_value(L, 4, "box:get"));

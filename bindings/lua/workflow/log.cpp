@@ -48,6 +48,10 @@ Result<int> metric(lua_State* L) {
                       fmt::format("rille.metric: the value of '{}' is {} instead of a number", m.name, describe(L, 2)),
                       "a tensor's value is read by tensor:item()");
   m.value = lua_tonumber(L, 2);
+  if (lua_type(L, 3) == LUA_TNUMBER)
+    return make_error(
+        ErrorKind::invalid, fmt::format("rille.metric: the step of '{}' is a number by itself", m.name),
+        fmt::format("it is an option: rille.metric(\"{}\", value, {{ step = {} }})", m.name, lua_tonumber(L, 3)));
   if (!lua_isnoneornil(L, 3)) {
     check_table(L, 3, "rille.metric's options");
     check_options(L, 3, "rille.metric", {"step"});

@@ -153,6 +153,7 @@ RILLE_ON_FIBER void BlockRunner::cross_frontier(unsigned thread) {
 RILLE_ON_FIBER void BlockRunner::finish(unsigned from, unsigned to) {
   finished_ += to - from;
   alive_ = threads_ - finished_;
+  for (unsigned t = from; checked_ && t < to; ++t) launch_->run->check->ended(t);
   for (unsigned t = from; t < to;) {
     const unsigned lane = t % 32, n = to - t < 32 - lane ? to - t : 32 - lane;
     warps_[t / 32].finished |= (n == 32 ? ~0u : ((1u << n) - 1) << lane);

@@ -23,6 +23,15 @@ RILLE_ON_FIBER unsigned BlockRunner::on_barrier(Worker* w, unsigned thread, unsi
 }
 
 RILLE_ON_FIBER void BlockRunner::release_barrier(unsigned waiting) {
+  if (checked_ && launch_->run->check->left_writing() >= 0) {
+    Violation v;
+    v.kind = Violation::Kind::barriers;
+    v.thread = barrier_thread_;
+    v.other_thread = unsigned(launch_->run->check->left_writing());
+    v.site = barrier_site_;
+    v.number = 1;
+    return fail(v);
+  }
   if (head_ == tail_) {  // the list of arrived threads becomes the queue
     std::swap(ready_, arrivals_);
     head_ = 0;

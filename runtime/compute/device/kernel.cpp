@@ -302,7 +302,7 @@ Result<> Kernel::check_shape(const LaunchShape& s) const {
   const auto count = [](const unsigned(&v)[3]) { return std::uint64_t(v[0]) * v[1] * v[2]; };
   const std::string block = fmt::format("a block of {} x {} x {} threads", s.block[0], s.block[1], s.block[2]);
   if (s.block[0] > 1024 || s.block[1] > 1024 || count(s.block) > rille_abi::threads_max) {
-    return fail(block + "; at most 1024", "more blocks of fewer threads: grid = , block = 256");
+    return fail(block + "; at most 1024", "more blocks of fewer threads, as in block = 256");
   }
   if (s.block[2] > 64) return fail(block + "; at most 64 in z", "this is CUDA's limit: put the threads into x or y");
   const std::string grid = fmt::format("a grid of {} x {} x {} blocks", s.grid[0], s.grid[1], s.grid[2]);

@@ -1,6 +1,6 @@
 // Kernel: a user's CUDA C++ kernel, compiled and loaded for the CPU, or compiled for a GPU architecture. Each Kernel
 // object loads a separate copy of the code, so its __constant__ and __device__ variables are its own. With the option
-// `apart` the code is loaded and run in a confined process (apart/), never in this one.
+// `apart` the code is loaded and run in a process of its own (apart/), never in this one.
 //
 // compile() blocks while the compiler runs; do not call it on the loop thread. run() is for the CPU and called on its
 // lane; a GPU's kernel is launched by its device (executor.hpp). Other functions: any thread. Errors: see

@@ -26,8 +26,9 @@ struct KernelOptions {
   std::vector<std::pair<std::string, std::string>> defines;
   std::vector<KernelConstant> constants;  // values of __constant__ variables
   std::vector<std::string> flags;         // extra compiler flags
-  bool apart = false;                     // compile and run it confined, in processes of its own; CPU only
+  bool apart = false;                     // run it in a process of its own; CPU only
   bool checked = false;                   // compile for checked mode (kernel_check.hpp); CPU only
+  bool confined = false;                  // of a script that is not trusted; with apart: compile and run it confined
   std::string arch;                       // the GPU's architecture: "sm_90"; "": compile for the CPU
   std::string file = "kernel";            // name of the script that contains the source, for error messages
   int line = 1;                           // line number in `file` at which the source begins

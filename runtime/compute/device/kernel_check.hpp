@@ -1,7 +1,12 @@
 // Checked mode: decides whether a kernel's thread may make a memory access. MemoryCheck stores the memory range of each
-// argument and, for each byte of shared memory, the last write and read since the last barrier. There is one
-// MemoryCheck per launch, used by the only OS thread that runs the launch. Its functions are called on fibers: they
-// allocate nothing and only record violations.
+// argument and the last write and read of each byte of shared memory and of each element of the arguments, as far as
+// watched_elements_max goes. There is one MemoryCheck per launch, used by the only OS thread that runs the launch. Its
+// functions are called on fibers: they allocate nothing and only record violations.
+//
+// Races in the arguments' memory: reads and writes of two threads of a block without a barrier between, and an element
+// that threads of two blocks both read and then write. A result that another block reads may be published by a fence
+// and an atomic, and several threads may write the same value, so other accesses of two blocks, and two writes, are not
+// reported. Atomic accesses are never.
 #pragma once
 
 #include <cstddef>
@@ -19,6 +24,7 @@ struct CheckedArgument {
   std::size_t bytes = 0;
   unsigned parameter = 0;
   bool read_only = false;
+  unsigned element_bytes = 1;
 };
 
 struct MemoryRange {
@@ -39,6 +45,7 @@ struct Violation {
     wild,
     shared_outside,
     race,
+    global_race,  // in an argument; number: 1 if the other thread is of another block
     index,
     failed,
     deadlock,
@@ -46,6 +53,7 @@ struct Violation {
     grid,
     lane,
     fault,
+    beyond,  // outside of an argument; found behind its guard page, so the thread is not known
     stack
   } kind = Kind::none;
   unsigned block = 0, thread = 0, other_thread = 0;
@@ -64,10 +72,21 @@ class MemoryCheck {
  public:
   std::vector<CheckedArgument> arguments;
   MemoryRange module, thread_locals, dynamic_shared;
+  bool watches_arguments = true;
+  static constexpr std::size_t watched_elements_max = 4 << 20;  // in all
 
   void begin_launch();  // allocates the records of shared memory; call it after the ranges above are set
   void begin_block();
-  void barrier() { ++epoch_; }
+  void barrier() {
+    ++epoch_;
+    left_ = -1;
+  }
+  // A thread has ended. One that has written to an argument since the last barrier has gone past the barrier at which
+  // others wait; one that has not may have left early, as `if (i >= n) return;` does, which GPUs since Volta allow.
+  void ended(unsigned thread) {
+    if (wrote_[thread] == epoch_) left_ = int(thread);
+  }
+  int left_writing() const { return left_; }  // such a thread since the last barrier; -1: none
   void warp_barrier(unsigned warp) { ++warp_epoch_[warp]; }
   // Checks one access; Kind::none: the access is allowed.
   Violation look(unsigned thread, const void* at, std::size_t bytes, unsigned kind, const void* site);
@@ -85,10 +104,16 @@ class MemoryCheck {
   bool clash(const Access& before, unsigned thread, unsigned kind) const;
   Violation shared(std::vector<Cell>& cells, const MemoryRange& range, unsigned thread, const void* at,
                    std::size_t bytes, unsigned kind, const void* site);
+  Violation argument(std::vector<Cell>& cells, const CheckedArgument& of, unsigned thread, const void* at,
+                     std::size_t bytes, unsigned kind, const void* site);
   Violation nearest(const void* at, unsigned kind) const;
 
   std::vector<Cell> dynamic_, locals_;
+  std::vector<std::vector<Cell>> elements_;  // per argument; empty: not watched
+  std::uint32_t block_began_ = 1;            // epoch
   std::uint32_t epoch_ = 1;
+  std::uint32_t wrote_[rille_abi::threads_max] = {};  // epoch of each thread's last write to an argument
+  int left_ = -1;
   std::uint32_t warp_epoch_[rille_abi::threads_max / 32] = {};
 };
 

@@ -116,12 +116,15 @@ void run_checked(const rille_abi::Kernel& kernel, const std::vector<rille_abi::P
     auto* at = reinterpret_cast<std::byte*>(arguments[i].pointer ? ranges.copy_of(arguments[i].pointer) : 0);
     pointers[i] = at;
     values[i] = &pointers[i];
-    if (at) check.arguments.push_back({at, arguments[i].bytes, unsigned(i), parameters[i].constant != 0});
+    if (at)
+      check.arguments.push_back({at, arguments[i].bytes, unsigned(i), parameters[i].constant != 0,
+                                 std::max(1u, parameters[i].size / std::max(1u, parameters[i].lanes))});
   }
   rille_abi::Worker nobody{};
   kernel.locals(&nobody);  // allocates this OS thread's copy of the library's thread-local variables
   find_module(&kernel, check);
   run.arguments = values.data();
+  check.watches_arguments = !run.cooperative;  // whose blocks wait for each other
   run.check = &check;
   run_kernel(run, pool, report);
   if (report.violation.kind == Violation::Kind::none) copies.copy_out();
@@ -167,11 +170,11 @@ constexpr auto line_limit = std::chrono::seconds(1);  // for a tool that looks u
 
 // The line that `tool` reports for an address in the library. The library of a confined kernel is untrusted, and so is
 // the output of a tool that has read it.
-std::string told_line(std::vector<std::string> argv, const std::string& library, bool apart,
+std::string told_line(std::vector<std::string> argv, const std::string& library, bool confined,
                       const std::function<bool()>& stopped) {
   Spawn what;
   what.env = {{"LC_ALL", "C"}};
-  if (!apart) {
+  if (!confined) {
     what.argv = std::move(argv);
     return output_of(std::move(what), 1);
   }
@@ -201,7 +204,7 @@ std::string Kernel::line_of(const void* site, const std::function<bool()>& stopp
     if (program.empty()) continue;
     // A return address is one past the call, hence - 1. Of several inlined frames take the first in the user's file.
     const std::string text = told_line({program, "-i", "-e", library_path_, fmt::format("{:#x}", offset - 1)},
-                                       library_path_, options_.apart, stopped);
+                                       library_path_, options_.confined, stopped);
     for (std::size_t at = 0; at < text.size();) {
       const auto end = std::min(text.find('\n', at), text.size());
       std::string line = text.substr(at, end - at);
@@ -217,38 +220,72 @@ std::string Kernel::line_of(const void* site, const std::function<bool()>& stopp
   return "";
 }
 
+namespace {
+
+struct Words {
+  std::string what, hint;
+};
+
+// For the violations of memory; empty for the others. `who`: the thread. other_line: of v.other_site.
+Words memory_words(const Kernel& kernel, const Violation& v, const LaunchShape& s,
+                   const std::vector<LaunchArgument>& arguments, const std::string& who,
+                   const std::string& other_line) {
+  using Kind = Violation::Kind;
+  const bool of_argument = v.kind == Kind::outside || v.kind == Kind::writes_constant || v.kind == Kind::beyond ||
+                           v.kind == Kind::global_race;
+  std::string element, has;
+  if (of_argument) {
+    const std::int64_t size = std::max<std::int64_t>(1, kernel.parameters()[v.parameter].size);
+    const std::int64_t index = v.offset_bytes >= 0 ? v.offset_bytes / size : -((-v.offset_bytes + size - 1) / size);
+    element = fmt::format("{}[{}]", kernel.parameter_name(v.parameter), index);
+    has = fmt::format("which has {} elements", arguments[v.parameter].bytes / std::size_t(size));
+  }
+  const std::string other =
+      fmt::format("thread {}{} {} since the last barrier", thread_text(v.other_thread, s), other_line,
+                  v.other_access == rille_abi::access_read ? "has read" : "has written");
+  const std::string does = fmt::format("{} {}", who, verb_of(v.access));
+  switch (v.kind) {
+    case Kind::outside: return {fmt::format("{} {}, {}", does, element, has), ""};
+    case Kind::writes_constant: return {fmt::format("{} {}, which is const", does, element), ""};
+    case Kind::wild:
+      return {does + " memory that belongs to none of its arguments", "the pointer was nil, or was computed wrongly"};
+    case Kind::shared_outside:
+      return {
+          fmt::format("{} byte {} of the dynamic shared memory, which has {}", does, v.offset_bytes, s.shared_bytes),
+          "the launch's option shared sets how many bytes a block has"};
+    case Kind::race:
+      return {fmt::format("{} shared memory that {}", does, other), "a __syncthreads() is missing between the two"};
+    case Kind::global_race:
+      if (v.number)
+        return {fmt::format("{} {}, which a thread of another block{} has written", does, element, other_line),
+                "another order of the blocks gives another result: use an atomic, such as atomicAdd(&x[i], ..)"};
+      return {fmt::format("{} {}, which {}", does, element, other),
+              "use an atomic, such as atomicAdd(&x[i], ..), or a __syncthreads() between the two"};
+    case Kind::beyond:
+      return {fmt::format("{} {}, {}", v.access == rille_abi::access_read ? "reaches" : "writes", element, has),
+              "threads beyond the last element must do nothing: if (i < n); checked = true names the thread"};
+    default: return {};
+  }
+}
+
+}  // namespace
+
 Error Kernel::error_of(const Violation& v, const LaunchShape& s, const std::vector<LaunchArgument>& arguments,
                        const std::function<bool()>& stopped) const {
   using Kind = Violation::Kind;
   const std::string who = fmt::format("thread {} of block ({},{},{})", thread_text(v.thread, s), v.block % s.grid[0],
                                       v.block / s.grid[0] % s.grid[1], v.block / s.grid[0] / s.grid[1]);
-  std::string what, hint;
-  const auto argument = [&](const char* beside) {
-    const std::int64_t size = std::max<std::int64_t>(1, parameters_[v.parameter].size);
-    const std::int64_t index = v.offset_bytes >= 0 ? v.offset_bytes / size : -((-v.offset_bytes + size - 1) / size);
-    what = fmt::format("{} {} {}[{}]{}", who, verb_of(v.access), parameter_name(v.parameter), index, beside);
-    if (v.kind != Kind::outside) return;
-    what += fmt::format(", which has {} elements", arguments[v.parameter].bytes / std::size_t(size));
-  };
+  const std::string other_line = v.other_site ? line_of(v.other_site, stopped) : "";
+  auto [what, hint] = memory_words(*this, v, s, arguments, who, other_line);
   switch (v.kind) {
-    case Kind::none: break;
-    case Kind::outside: argument(""); break;
-    case Kind::writes_constant: argument(", which is const"); break;
+    case Kind::none:
+    case Kind::outside:
+    case Kind::writes_constant:
     case Kind::wild:
-      what = fmt::format("{} {} memory that belongs to none of its arguments", who, verb_of(v.access));
-      hint = "the pointer was nil, or was computed wrongly";
-      break;
     case Kind::shared_outside:
-      what = fmt::format("{} {} byte {} of the dynamic shared memory, which has {}", who, verb_of(v.access),
-                         v.offset_bytes, s.shared_bytes);
-      hint = "the launch's option shared sets how many bytes a block has";
-      break;
     case Kind::race:
-      what = fmt::format("{} {} shared memory that thread {}{} {} since the last barrier", who, verb_of(v.access),
-                         thread_text(v.other_thread, s), line_of(v.other_site, stopped),
-                         v.other_access == rille_abi::access_read ? "has read" : "has written");
-      hint = "a __syncthreads() is missing between the two";
-      break;
+    case Kind::global_race:
+    case Kind::beyond: break;
     case Kind::index: what = fmt::format("{}: index {} of {}", who, std::int64_t(v.number), v.text); break;
     case Kind::failed: what = fmt::format("{}: {}", who, v.text); break;
     case Kind::deadlock:
@@ -260,8 +297,10 @@ Error Kernel::error_of(const Violation& v, const LaunchShape& s, const std::vect
                      : "each lane that the mask names must call the same warp operation";
       break;
     case Kind::barriers:
-      what = fmt::format("{} waits at another __syncthreads() than thread {}{}", who, thread_text(v.other_thread, s),
-                         line_of(v.other_site, stopped));
+      what = v.number ? fmt::format("{} waits at a __syncthreads() that thread {} has gone past", who,
+                                    thread_text(v.other_thread, s))
+                      : fmt::format("{} waits at another __syncthreads() than thread {}{}", who,
+                                    thread_text(v.other_thread, s), other_line);
       hint = "all threads of a block must reach the same __syncthreads()";
       break;
     case Kind::grid:

@@ -182,7 +182,7 @@ Result<int> run_compiler(const std::vector<std::string>& argv, const WorkDirecto
   Spawn what;
   what.argv = argv;
   what.env = {{"LC_ALL", "C"}};
-  if (options.apart) {
+  if (options.confined) {
     what.without = environment_without({"PATH"});
     what.env.emplace_back("TMPDIR", work.path() + "/made");
   }
@@ -214,18 +214,20 @@ bool is_define(const std::string& flag) { return flag.size() > 2 && flag.starts_
 
 // The output of a confined compiler is kept in a separate folder, because no other process may load it.
 KernelFiles files_for(const KernelOptions& options) {
-  if (!options.apart || options.cache.empty()) return KernelFiles(options.cache);
+  if (!options.confined || options.cache.empty()) return KernelFiles(options.cache);
   return KernelFiles(options.cache + "/apart", apart_cache_bytes_max);
 }
 
-// Refuses options by which a confined compiler would start a program, load a plug-in, or write many files.
+// Refuses what the process of a kernel does not take, and options by which a confined compiler would start a program,
+// load a plug-in, or write many files.
 Result<> check_apart(const std::string& name, const KernelOptions& options) {
   if (options.constants.size() > apart::symbols_max) {
     return make_error(ErrorKind::invalid,
-                      fmt::format("kernel {}: {} constants; at most {} under limits", name, options.constants.size(),
-                                  apart::symbols_max),
+                      fmt::format("kernel {}: {} constants; at most {} in a process of its own", name,
+                                  options.constants.size(), apart::symbols_max),
                       "set several numbers as one constant that is an array");
   }
+  if (!options.confined) return success();
   for (const auto& f : options.flags) {
     bool allowed = false;
     for (const char* begin : {"-D", "-U", "-O", "-f", "-m", "-std=", "-g"}) allowed = allowed || f.starts_with(begin);
@@ -292,10 +294,12 @@ std::vector<std::string> compiler_flags(const KernelOptions& options, bool gcc) 
                                     "-fno-rtti",
                                     "-fno-math-errno",
                                     "-fno-trapping-math",
+                                    "-fno-finite-loops",  // a loop without an end hangs, as on a GPU
                                     "-ffp-contract=fast",
                                     "-include",
                                     "checked.h"};
-  flags.push_back(gcc ? "-fno-diagnostics-show-caret" : "-fno-caret-diagnostics");
+  const char* const without_carets = gcc ? "-fno-diagnostics-show-caret" : "-fno-caret-diagnostics";
+  flags.emplace_back(without_carets);
   if (options.checked) {
     flags.insert(flags.end(), {"-O1", "-g1", "-fsanitize=thread,bounds,integer-divide-by-zero", "-DRILLE_CHECKED"});
   } else {
@@ -350,7 +354,7 @@ Result<BuiltLibrary> build_for_cpu(const KernelSource& source, const std::string
   const std::string who = identity_of(compiler), cpu = processor();
   const std::string bundle = bundle_folder();
   std::vector<std::string_view> pieces = {"cpu", text, included, who, cpu, shim_key(), bundle.empty() ? "" : "bundle"};
-  if (options.apart) pieces[0] = "apart";
+  if (options.confined) pieces[0] = "apart";
   pieces.insert(pieces.end(), flags.begin(), flags.end());
   const KernelFiles files = files_for(options);
   BuiltLibrary built;
@@ -368,7 +372,7 @@ Result<BuiltLibrary> build_for_cpu(const KernelSource& source, const std::string
   RILLE_CHECK(write_small_file(input, text));
   if (::mkdir(made.c_str(), 0700) != 0) return errno_error("cannot make", made, errno);
   std::vector<std::string> front;
-  if (options.apart) { RILLE_TRY(front, confined_compiler(compiler, made, {input, headers, options.folder})); }
+  if (options.confined) { RILLE_TRY(front, confined_compiler(compiler, made, {input, headers, options.folder})); }
   front.push_back(compiler);
   std::vector<std::string> argv = front;
   argv.insert(argv.end(), flags.begin(), flags.end());

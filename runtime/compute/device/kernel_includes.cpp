@@ -39,8 +39,8 @@ class IncludeFinder {
  public:
   explicit IncludeFinder(const KernelOptions& options) {
     std::error_code failed;
-    if (options.apart) within_ = fs::canonical(options.folder, failed);
-    apart_ = options.apart;
+    if (options.confined) within_ = fs::canonical(options.folder, failed);
+    apart_ = options.confined;
     if (!options.folder.empty()) folders_.push_back(options.folder);
     const auto& flags = options.flags;
     for (std::size_t i = 0; i < flags.size(); ++i) {

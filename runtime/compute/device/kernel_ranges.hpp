@@ -26,6 +26,7 @@ class ArgumentRanges {
  public:
   ArgumentRanges(const std::vector<rille_abi::Parameter>& parameters, const std::vector<LaunchArgument>& arguments);
   std::vector<ArgumentRange>& list() { return list_; }
+  const std::vector<ArgumentRange>& list() const { return list_; }
   // The position in the copy that corresponds to `at`, the start of an argument; `at` is in one of the ranges.
   std::uintptr_t copy_of(const void* at) const;
 

@@ -38,6 +38,7 @@ std::string did_you_mean(std::string_view word, const std::vector<std::string>& 
   std::size_t best = std::max<std::size_t>(1, word.size() / 3) + 1;
   std::string found;
   if (word.size() > size_max) return found;
+  if (word.size() == 1) best = 1;          // any other letter is one edit away
   const std::string wanted = lower(word);  // "AdamW" means "adamw"
   for (const std::string& candidate : candidates) {
     if (candidate.size() > size_max) continue;

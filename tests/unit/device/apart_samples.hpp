@@ -23,6 +23,7 @@ inline Result<std::shared_ptr<Kernel>> compile_apart(std::string_view source, bo
   KernelOptions options;
   options.cache = apart_cache();
   options.apart = true;
+  options.confined = true;
   options.checked = checked;
   options.flags = std::move(flags);
   options.file = "test.lua";

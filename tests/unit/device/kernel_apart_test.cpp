@@ -82,6 +82,89 @@ TEST_CASE("checked mode apart names thread, argument and line", "[unit][apart]")
   CHECK(x == std::vector<float>(8));
 }
 
+TEST_CASE("an access beyond an argument names the argument and the line, and the kernel goes on", "[unit][apart]") {
+  for (const bool confined : {true, false}) {
+    KernelOptions options;
+    options.cache = apart_cache();
+    options.apart = true;
+    options.confined = confined;
+    options.file = "test.lua";
+    const auto made = Kernel::compile(
+        "__global__ void k(int from, const float* x, float* y) {\n"
+        "  int i = blockIdx.x * blockDim.x + threadIdx.x + from;\n"
+        "  y[i] = 2 * x[i];\n}",
+        options);
+    REQUIRE(made.ok());
+    const Kernel& k = **made;
+    std::vector<float> x(100, 1), y(100, 0), odd(101, 0), odd_too(101, 1), more(4096, 1);
+    const auto launch = [&](unsigned blocks, int from, std::vector<float>& in, std::vector<float>& out) {
+      std::string said;
+      const auto r = k.run(line_of_threads(blocks, 64), {of(from), of(in), of(out)}, said);
+      return r ? "" : r.error().message;
+    };
+    CHECK(launch(1, 0, x, y) == "");
+    CHECK(launch(1, 64, more, y) == "kernel k: reaches y[100], which has 100 elements (test.lua:3)");
+    CHECK(launch(1, 64, x, more) == "kernel k: reaches x[100], which has 100 elements (test.lua:3)");
+    const std::string far = launch(16384, 0, more, y);  // the first of several threads of the system counts
+    CHECK(far.starts_with("kernel k: reaches y["));
+    CHECK(far.ends_with("], which has 100 elements (test.lua:3)"));
+    // between an odd end and its page's end, and before the beginning: what was written there is found
+    CHECK(launch(1, 38, more, odd) == "kernel k: writes y[101], which has 101 elements");
+    CHECK(launch(1, -1, odd_too, odd) == "kernel k: writes y[-1], which has 101 elements");
+    CHECK(launch(1, 0, x, y) == "");
+  }
+}
+
+TEST_CASE("checked mode finds races in an argument's memory, and none where there is none", "[unit][apart][kernel]") {
+  const auto said_of = [](const std::string& body, unsigned blocks, unsigned threads) {
+    const auto k = made_apart(
+        "__global__ void k(int n, float* x, float* y) {\n"
+        "  int t = threadIdx.x, i = blockIdx.x * blockDim.x + t;\n  " +
+            body + "\n}",
+        true);
+    std::vector<float> x(1024, 1), y(1024, 0);
+    std::string said;
+    const auto r = k->run(line_of_threads(blocks, threads), {of(1024), of(x), of(y)}, said);
+    return r ? "" : r.error().message;
+  };
+  CHECK(said_of("x[0] += 1;", 1, 64) ==
+        "kernel k: thread (1,0,0) of block (0,0,0) reads x[0], which thread (0,0,0) (test.lua:12) has written since "
+        "the last barrier (test.lua:12)");
+  CHECK(said_of("if (t == 0) x[0] += 1;", 4, 64) ==
+        "kernel k: thread (0,0,0) of block (1,0,0) writes x[0], which a thread of another block (test.lua:12) has "
+        "written (test.lua:12)");
+  CHECK(said_of("if (t < 32) __syncthreads(); x[i] = 1;", 1, 64) ==
+        "kernel k: thread (0,0,0) of block (0,0,0) waits at a __syncthreads() that thread (63,0,0) has gone past "
+        "(test.lua:12)");
+  CHECK(said_of("if (t >= 20) return; x[i] = 1; __syncthreads(); y[i] = x[19 - t];", 1, 64) == "");
+  CHECK(said_of("x[i] = x[i + 1];", 1, 64).find("writes x[1], which thread") != std::string::npos);
+  for (const char* right : {"atomicAdd(&x[0], 1.0f);", "x[i] = 2 * x[i]; y[i] += x[i];", "if (x[i] > 0) y[0] = 1;",
+                            "x[i] = t; __syncthreads(); y[i] = x[i - t + 63 - t];", "y[i] = x[(i + 1) % n];"}) {
+    INFO(right);
+    CHECK(said_of(right, 4, 64) == "");
+  }
+}
+
+TEST_CASE("a trusted kernel that was stopped runs again, with its constants", "[unit][apart]") {
+  KernelOptions options;
+  options.cache = apart_cache();
+  options.apart = true;
+  options.constants = {{"step", {3}}};
+  const auto k = Kernel::compile(
+      "__constant__ int step;\n"
+      "__global__ void k(int n, int* x) { do x[0] += step; while (n); }",
+      options);
+  REQUIRE(k.ok());
+  std::vector<int> x(1, 0);
+  std::string said;
+  const auto stopped = (*k)->run(line_of_threads(1, 1), {of(1), of(x)}, said, [] { return true; });
+  REQUIRE_FALSE(stopped.ok());
+  CHECK(stopped.error().kind == ErrorKind::cancelled);
+  x[0] = 0;
+  REQUIRE((*k)->run(line_of_threads(1, 1), {of(0), of(x)}, said).ok());
+  CHECK(x[0] == 3);
+}
+
 TEST_CASE("a kernel apart that never ends is stopped, and its process with it", "[unit][apart]") {
   const auto k = made_apart("__global__ void k(volatile int* x) { while (x[0] == 0) {} }");
   std::vector<int> x(1);
@@ -190,6 +273,7 @@ TEST_CASE("a compiler that takes long is ended with its run, and the programs th
   KernelOptions options;
   options.cache = apart_cache();
   options.apart = true;
+  options.confined = true;
   int looks = 0;
   options.stopped = [&looks] { return ++looks > 5; };
   const auto k = Kernel::compile(long_to_compile, options);
@@ -296,6 +380,7 @@ TEST_CASE("a process that describes itself wrongly does not end this one", "[uni
   KernelOptions options;
   options.cache = apart_cache();
   options.apart = true;
+  options.confined = true;
   options.defines = {{"SIZE", std::to_string(sizeof(apart::Loaded))}};
   options.constants = {{"c", {1}}};
   const std::string says = std::string(syscalls) + "static unsigned message[SIZE / 4];\n";
@@ -378,6 +463,7 @@ TEST_CASE("what a confined kernel includes is sought in its folder alone, each f
   std::filesystem::create_symlink(outside, folder + "/link.h");
   KernelOptions options;
   options.apart = true;
+  options.confined = true;
   options.folder = folder;
   const std::string again = "/proc/self/root" + folder + "/a.h";
   const auto found = included_files(

@@ -17,6 +17,7 @@ TEST_CASE("the processor time of a confined compiler is told while it computes",
   KernelOptions options;
   options.cache = apart_cache();
   options.apart = true;
+  options.confined = true;
   std::int64_t told_ns = 0;
   options.computed = [&](std::int64_t ns) { told_ns += ns; };
   const std::int64_t limit_ns = 300'000'000;
@@ -43,6 +44,7 @@ TEST_CASE("what a kernel computes while it is loaded is told, and can be stopped
   KernelOptions options;
   options.cache = apart_cache();
   options.apart = true;
+  options.confined = true;
   std::int64_t told_ns = 0;
   options.computed = [&](std::int64_t ns) { told_ns += ns; };
   const std::string loads = std::string(syscalls) + R"x(
@@ -83,6 +85,7 @@ TEST_CASE("what a kernel leaves computing is told when it ends", "[unit][apart]"
   KernelOptions options;
   options.cache = apart_cache();
   options.apart = true;
+  options.confined = true;
   std::int64_t told_ns = 0;
   options.computed = [&](std::int64_t ns) { told_ns += ns; };
   auto k = Kernel::compile(std::string(syscalls) + R"x(__global__ void k(int64_t* pid) {
@@ -105,6 +108,7 @@ TEST_CASE("a compiled kernel is kept on the disk only if there is room", "[unit]
   KernelOptions options;
   options.cache = apart_cache();
   options.apart = true;
+  options.confined = true;
   std::int64_t counted = 0, most = 1000;
   options.disk = [&](std::int64_t bytes) -> Result<> {
     if (counted + bytes > most) return make_error(ErrorKind::quota, "full");

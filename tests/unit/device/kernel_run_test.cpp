@@ -26,6 +26,7 @@ Result<std::shared_ptr<Kernel>> compile(std::string_view source, std::string nam
   options.cache = cache();
   options.checked = checked;
   options.apart = std::getenv("RILLE_TEST_APART") != nullptr;  // unit.device.apart
+  options.confined = options.apart;
   options.file = "test.lua";
   options.line = 10;
   return Kernel::compile(source, options);

@@ -62,10 +62,10 @@ const Words words[] = {
      "(isnan(nanf(\"\")) ? 1 : 0);",
      14},
     {"atomicExch(i + 1, 5); atomicCAS(i + 1, 5, 7); atomicMin(i + 1, 6); atomicMax(i + 1, 9); "
-     "atomicAdd_block(i + 1, 1); atomicSub_system(i + 1, 2); f = i[1]; i[1] = 1;",
+     "atomicAdd_block(i + 1, 1); atomicSub_system(i + 1, 2); f = i[1]; __syncthreads(); i[1] = 1; __syncthreads();",
      8},
     {"unsigned short* s = (unsigned short*)(i + 2); atomicCAS(s, (unsigned short)1, (unsigned short)4); f = s[0]; "
-     "i[2] = 1;",
+     "__syncthreads(); i[2] = 1; __syncthreads();",
      4},
     {"f = __shfl_sync(~0u, 1, 0) + __shfl_up_sync(~0u, 1.0f, 1) + __shfl_down_sync(~0u, 1.0, 1) + "
      "__shfl_xor_sync(~0u, 1ll, 1, 16);",

@@ -133,7 +133,10 @@ TEST_CASE("the simulated cloud has list prices only where it is told to") {
   REQUIRE(listed.contains("h100x8"));
   CHECK(listed.at("h100x8").on_demand->dollars == 31.92);
   CHECK_FALSE(listed.contains("cpu-4"));
-  CHECK(sim::price_words(listed.at("h100x8")).starts_with("lambda's list price of 2026-10-10"));
+  CHECK(listed.at("h100x8").spot->provider == std::string("azure"));  // lambda has no spot machines
+  CHECK(listed.at("h100x8").spot_share == Approx(18.1695 / 31.92));
+  CHECK(sim::price_words(listed.at("h100x8")) ==
+        "lambda's list price of 2026-10-10, on spot azure's list price of 2026-10-10, 57 % of it");
   const sim::Options plain = sim::Options::calm(1), priced = sim::with_list_prices(plain);
   CHECK(plain.prices.empty());
   for (const auto& [type, price] : priced.prices) {

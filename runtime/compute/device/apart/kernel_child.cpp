@@ -43,7 +43,7 @@ Taken taken_by(pid_t pid) {
 
 }  // namespace
 
-KernelChild::KernelChild(Spawn what) {
+KernelChild::KernelChild(Spawn what, bool confined) : confined_(confined) {
   thread_ = std::thread([this, what = std::move(what)] { keep(what); });
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return started_; });
@@ -102,7 +102,7 @@ std::string KernelChild::why() {
 }
 
 void KernelChild::look_locked() {
-  if (!why_.empty()) return;
+  if (!confined_ || !why_.empty()) return;
   const Taken now = taken_by(pid_);
   if (now.threads > long(threads_max())) {
     why_ = fmt::format("it has started more than {} threads", threads_max());
@@ -117,6 +117,7 @@ void KernelChild::look_locked() {
 // The process has set its own limit before it loaded anything, and cannot change it any more; the runner changes it
 // here.
 void KernelChild::limit_address_space(std::int64_t more_bytes) {
+  if (!confined_) return;
   rlimit now{};
   if (!address_bytes_) {
     if (::prlimit(pid_, RLIMIT_AS, nullptr, &now) != 0) return;

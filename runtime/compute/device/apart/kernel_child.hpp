@@ -1,7 +1,8 @@
 // KernelChild: the process of one kernel, and its limits. A thread of its own starts and outlives it, because the
-// system ends the process when that thread ends; so the process also ends if the runner is killed. The system limits
-// the process's address space. Its threads, its memory and its computing outside of launches are checked, and a process
-// that exceeds a limit is killed. Between launches the thread checks. Any thread, but one at a time.
+// system ends the process when that thread ends; so the process also ends if the runner is killed. A confined process
+// has limits: the system limits its address space; its threads, its memory and its computing outside of launches are
+// checked, and a process that exceeds a limit is killed. Between launches the thread checks. Any thread, but one at a
+// time.
 #pragma once
 
 #include <sys/types.h>
@@ -25,7 +26,7 @@ constexpr std::int64_t kernel_thread_bytes = std::int64_t{256} << 20;
 
 class KernelChild {
  public:
-  explicit KernelChild(Spawn what);  // the process may compute until rest() is called
+  KernelChild(Spawn what, bool confined);  // the process may compute until rest() is called
   ~KernelChild() { end(); }
 
   const Error* failure() const { return failure_ ? &*failure_ : nullptr; }
@@ -45,6 +46,7 @@ class KernelChild {
   void look_locked();
   void limit_address_space(std::int64_t more_bytes);
 
+  const bool confined_;
   std::thread thread_;
   std::mutex mutex_;  // guards the members below, once the process has started
   std::condition_variable changed_;

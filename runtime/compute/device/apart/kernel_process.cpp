@@ -17,6 +17,7 @@
 #include <cstring>
 
 #include "runtime/compute/device/apart/confined.hpp"
+#include "runtime/compute/device/apart/guard.hpp"
 #include "runtime/compute/device/apart/kernel_child.hpp"
 #include "runtime/compute/device/apart/messages.hpp"
 #include "runtime/compute/device/kernel_ranges.hpp"
@@ -28,9 +29,10 @@ namespace rille::device {
 namespace {
 
 constexpr int load_limit_ms = 10'000, look_every_ms = 10;
-constexpr std::size_t page_bytes = 4096;
 
-std::atomic<int> processes{0};
+std::atomic<int> confined_processes{0}, trusted_processes{0};
+
+std::atomic<int>& processes(bool confined) { return confined ? confined_processes : trusted_processes; }
 
 // Memory and address space that a launch needs besides kernel_memory_bytes.
 struct Needed {
@@ -39,15 +41,14 @@ struct Needed {
 
 Needed needed_for(const apart::Launch& ask, ArgumentRanges& ranges, bool checked) {
   Needed needed;
-  needed.memory_bytes = std::int64_t(ask.memory_bytes);
-  std::int64_t gaps = 0;
+  needed.memory_bytes = std::int64_t(said_bytes_max);
+  std::int64_t copies = 0;
   for (const auto& r : ranges.list()) {
-    if (!checked) break;
-    needed.memory_bytes += std::int64_t(r.bytes);
-    gaps += std::int64_t(2 * gap_bytes);
+    needed.memory_bytes += std::int64_t((checked ? 2 : 1) * r.bytes + 2 * apart::page_bytes);
+    if (checked) copies += std::int64_t(r.bytes + 2 * gap_bytes);
   }
   const std::int64_t threads = ask.cooperative ? std::int64_t(ask.grid[0]) * ask.grid[1] * ask.grid[2] : 0;
-  needed.address_bytes = needed.memory_bytes + gaps + threads * kernel_thread_bytes;
+  needed.address_bytes = std::int64_t(ask.memory_bytes) + copies + threads * kernel_thread_bytes;
   return needed;
 }
 
@@ -60,9 +61,29 @@ std::string text_of(const char (&from)[n]) {
 // negation.
 bool sound(const apart::Ran& ran, std::size_t parameters) {
   const auto kind = Violation::Kind(ran.kind);
-  const bool of_argument = kind == Violation::Kind::outside || kind == Violation::Kind::writes_constant;
+  const bool of_argument = kind == Violation::Kind::outside || kind == Violation::Kind::writes_constant ||
+                           kind == Violation::Kind::beyond || kind == Violation::Kind::global_race;
   const bool in_range = ran.parameter < parameters && std::abs(ran.offset_bytes / 2) < (std::int64_t{1} << 61);
   return ran.kind <= unsigned(Violation::Kind::stack) && (!of_argument || in_range);
+}
+
+void take_violation(const apart::Ran& ran, Violation& v, KernelProcess::Texts& texts) {
+  v.kind = Violation::Kind(ran.kind);
+  v.block = ran.block;
+  v.thread = ran.thread;
+  v.other_thread = ran.other_thread;
+  v.parameter = ran.parameter;
+  v.access = ran.access;
+  v.other_access = ran.other_access;
+  v.bytes = ran.bytes;
+  v.line = ran.line;
+  v.offset_bytes = ran.offset_bytes;
+  v.site = reinterpret_cast<const void*>(ran.site);
+  v.other_site = reinterpret_cast<const void*>(ran.other_site);
+  v.number = ran.number;
+  texts = {text_of(ran.text), text_of(ran.file)};
+  v.text = texts.text.c_str();
+  if (!texts.file.empty()) v.file = texts.file.c_str();
 }
 
 bool known(const rille_abi::Parameter& p) {
@@ -74,26 +95,27 @@ bool known(const rille_abi::Parameter& p) {
 
 Result<std::unique_ptr<KernelProcess>> KernelProcess::start(const std::string& name, const std::string& library,
                                                             const KernelOptions& options) {
-  std::unique_ptr<KernelProcess> p(new KernelProcess(name, options.computed));
-  if (processes.fetch_add(1) >= processes_max) {
+  std::unique_ptr<KernelProcess> p(new KernelProcess(name, library, options));
+  const int most = options.confined ? confined_max : trusted_max;
+  if (processes(options.confined).fetch_add(1) >= most) {
     return make_error(ErrorKind::quota,
-                      fmt::format("kernel {}: there are {} kernels under limits already", name, processes_max),
+                      fmt::format("kernel {}: there are {} kernels in processes of their own already", name, most),
                       "make a kernel once and launch it often; a kernel ends when no variable refers to it any more");
   }
-  RILLE_CHECK(p->begin(library, options));
+  RILLE_CHECK(p->begin(options));
   return p;
 }
 
-KernelProcess::KernelProcess(std::string name, std::function<void(std::int64_t ns)> computed)
-    : name_(std::move(name)), computed_(std::move(computed)) {}
+KernelProcess::KernelProcess(std::string name, std::string library, const KernelOptions& options)
+    : name_(std::move(name)), library_(std::move(library)), options_(options) {}
 
 KernelProcess::~KernelProcess() {
   end_child();
   // What the process has computed outside of launches, or after the last look at a launch that was stopped.
-  if (computed_ && used_ns_ > counted_ns_) computed_(used_ns_ - counted_ns_);
+  if (options_.computed && used_ns_ > counted_ns_) options_.computed(used_ns_ - counted_ns_);
   if (socket_ >= 0) ::close(socket_);
   if (memory_ >= 0) ::close(memory_);
-  processes.fetch_sub(1);
+  processes(options_.confined).fetch_sub(1);
 }
 
 // Counts the processor time of loading, because code of the kernel may run then.
@@ -102,8 +124,8 @@ Result<> KernelProcess::await_loaded(apart::Loaded& loaded, const KernelOptions&
   bool late = false;
   const auto count = [&] {
     const std::int64_t now_ns = child_->processor_ns();
-    if (!computed_ || now_ns <= counted_ns_) return;
-    computed_(now_ns - counted_ns_);
+    if (!options_.computed || now_ns <= counted_ns_) return;
+    options_.computed(now_ns - counted_ns_);
     counted_ns_ = now_ns;
   };
   auto told = receive(&loaded, sizeof loaded, [&] {
@@ -117,8 +139,22 @@ Result<> KernelProcess::await_loaded(apart::Loaded& loaded, const KernelOptions&
                     fmt::format("kernel {}: its process did not start within {} s", name_, load_limit_ms / 1000));
 }
 
-Result<> KernelProcess::begin(const std::string& library, const KernelOptions& options) {
-  checked_ = options.checked;
+// The process has ended, because a launch was stopped or crashed in a way that could not be caught.
+Result<> KernelProcess::begin_again() {
+  if (options_.confined || ::access(library_.c_str(), R_OK) != 0) return ended();
+  for (int* const fd : {&socket_, &memory_}) ::close(std::exchange(*fd, -1));
+  if (options_.computed && used_ns_ > counted_ns_) options_.computed(used_ns_ - counted_ns_);
+  counted_ns_ = used_ns_ = 0;
+  parameters_.clear();
+  symbols_.clear();
+  KernelOptions options = options_;
+  options.stopped = {};  // it tells of the entry that made the kernel
+  RILLE_CHECK(begin(options));
+  for (const auto& [symbol, bytes] : constants_) RILLE_CHECK(send_constant(symbol, bytes));
+  return success();
+}
+
+Result<> KernelProcess::begin(const KernelOptions& options) {
   RILLE_TRY(const std::string program, kernel_program());
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
@@ -128,17 +164,20 @@ Result<> KernelProcess::begin(const std::string& library, const KernelOptions& o
   ::setsockopt(socket_, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
   memory_ = ::memfd_create("rille-kernel", MFD_CLOEXEC);
   // made by a compiler, which may be hostile
-  const int file = ::open(library.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  const int file = ::open(library_.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   Spawn what;
-  what.argv = {program, "run", name_, checked_ ? "checked" : "unchecked"};
+  what.argv = {program, "run", name_, options.checked ? "checked" : "unchecked",
+               options.confined ? "confined" : "trusted"};
   what.without = environment_without({"OMP_NUM_THREADS"});
   what.directory = "/";
   what.files = {{ends[1], apart::socket_fd}, {memory_, apart::memory_fd}, {file, apart::library_fd}};
   const int nothing = ::open("/dev/null", O_RDWR | O_CLOEXEC);
   for (const int standard : {0, 1, 2}) what.files.push_back({nothing, standard});
   what.die_with_us = true;
+  what.session = true;  // Ctrl-C at the terminal is for the runner
   const int failed = errno;
-  if (memory_ >= 0 && file >= 0 && nothing >= 0) child_ = std::make_unique<KernelChild>(std::move(what));
+  if (memory_ >= 0 && file >= 0 && nothing >= 0)
+    child_ = std::make_unique<KernelChild>(std::move(what), options.confined);
   for (const int fd : {ends[1], file, nothing})
     if (fd >= 0) ::close(fd);
   if (!child_) return errno_error("cannot start the process of the kernel", name_, failed);
@@ -209,6 +248,11 @@ Result<> KernelProcess::receive(void* message, std::size_t bytes, const std::fun
 }
 
 Result<> KernelProcess::set_constant(std::size_t symbol, const std::vector<std::byte>& bytes) {
+  constants_.emplace_back(symbol, bytes);
+  return send_constant(symbol, bytes);
+}
+
+Result<> KernelProcess::send_constant(std::size_t symbol, const std::vector<std::byte>& bytes) {
   auto message = std::make_unique<apart::SetConstant>();
   if (bytes.size() > sizeof message->value) {
     return make_error(
@@ -232,18 +276,25 @@ Result<> KernelProcess::read_memory(std::size_t at, void* to, std::size_t bytes)
   return success();
 }
 
+Result<> KernelProcess::put_arguments(const apart::Launch& ask, const ArgumentRanges& ranges) {
+  if (::ftruncate(memory_, off_t(ask.memory_bytes)) != 0)
+    return errno_error("no memory for the arguments of the kernel", name_, errno);
+  for (const auto& r : ranges.list()) {
+    for (std::size_t done = 0; done < r.bytes;) {
+      const ssize_t n = ::pwrite(memory_, r.from + done, r.bytes - done, off_t(r.copy + done));
+      if (n <= 0) return errno_error("no memory for the arguments of the kernel", name_, n < 0 ? errno : ENOSPC);
+      done += std::size_t(n);
+    }
+  }
+  return success();
+}
+
 Result<> KernelProcess::run(const LaunchShape& shape, const std::vector<LaunchArgument>& arguments,
                             const std::function<bool()>& stopped, RunReport& report, Texts& texts) {
-  if (!child_) return ended();
+  if (!child_) RILLE_CHECK(begin_again());
   ArgumentRanges ranges(parameters_, arguments);
-  std::size_t total = 0;
-  for (auto& r : ranges.list()) {
-    // The copy has the argument's offset within its page, so alignment is kept.
-    r.copy = total + std::uintptr_t(r.from) % page_bytes;
-    total = (r.copy + r.bytes + page_bytes - 1) / page_bytes * page_bytes;
-  }
   apart::Launch ask;
-  ask.memory_bytes = total + said_bytes_max;
+  ask.memory_bytes = apart::place_ranges(ranges) + said_bytes_max;
   ask.shared_bytes = shape.shared_bytes;
   ask.cooperative = shape.cooperative;
   std::memcpy(ask.grid, shape.grid, sizeof ask.grid);
@@ -255,16 +306,8 @@ Result<> KernelProcess::run(const LaunchShape& shape, const std::vector<LaunchAr
     ask.argument[i].offset = ranges.copy_of(arguments[i].pointer);
     ask.argument[i].bytes = arguments[i].bytes;
   }
-  const Needed needed = needed_for(ask, ranges, checked_);
-  if (::ftruncate(memory_, off_t(ask.memory_bytes)) != 0)
-    return errno_error("no memory for the arguments of the kernel", name_, errno);
-  for (const auto& r : ranges.list()) {
-    for (std::size_t done = 0; done < r.bytes;) {
-      const ssize_t n = ::pwrite(memory_, r.from + done, r.bytes - done, off_t(r.copy + done));
-      if (n <= 0) return errno_error("no memory for the arguments of the kernel", name_, n < 0 ? errno : ENOSPC);
-      done += std::size_t(n);
-    }
-  }
+  const Needed needed = needed_for(ask, ranges, options_.checked);
+  RILLE_CHECK(put_arguments(ask, ranges));
   child_->launch(needed.memory_bytes, needed.address_bytes);
   ProcessorClock::Also clock(child_->clock(), counted_ns_);
   if (::send(socket_, &ask, sizeof ask, MSG_NOSIGNAL) != ssize_t(sizeof ask)) return ended();
@@ -282,23 +325,7 @@ Result<> KernelProcess::run(const LaunchShape& shape, const std::vector<LaunchAr
   report.out_of_memory = ran.out_of_memory != 0;
   if (!sound(ran, parameters_.size()))
     return make_error(ErrorKind::integrity, fmt::format("kernel {}: its process sent an invalid report", name_));
-  Violation& v = report.violation;
-  v.kind = Violation::Kind(ran.kind);
-  v.block = ran.block;
-  v.thread = ran.thread;
-  v.other_thread = ran.other_thread;
-  v.parameter = ran.parameter;
-  v.access = ran.access;
-  v.other_access = ran.other_access;
-  v.bytes = ran.bytes;
-  v.line = ran.line;
-  v.offset_bytes = ran.offset_bytes;
-  v.site = reinterpret_cast<const void*>(ran.site);
-  v.other_site = reinterpret_cast<const void*>(ran.other_site);
-  v.number = ran.number;
-  texts = {text_of(ran.text), text_of(ran.file)};
-  v.text = texts.text.c_str();
-  if (!texts.file.empty()) v.file = texts.file.c_str();
+  take_violation(ran, report.violation, texts);
   return success();
 }
 

@@ -1,5 +1,6 @@
-// KernelProcess: one kernel, loaded and run in a confined process (confine.hpp), for scripts that are not trusted. The
-// process has no files, no network and no environment, and ends with this object or with the runner.
+// KernelProcess: one kernel, loaded and run in a process of its own, which ends with this object or with the runner. So
+// whatever the kernel does, this process goes on. With options.confined, for scripts that are not trusted, the process
+// has no files and no network (confine.hpp). Each argument's memory ends at a guard page (guard.hpp).
 // start() and run() block: call start() on any thread but the loop's, run() on the lane. The process's answers are
 // untrusted and are checked here. Errors: device, if the program rille-kernel is missing, if the system cannot confine
 // it, or if the process has ended; quota: too many kernels; cancelled: it was stopped; otherwise as load_library().
@@ -15,15 +16,18 @@
 namespace rille::device {
 
 class KernelChild;
+class ArgumentRanges;
 namespace apart {
 struct Loaded;
-}
+struct Launch;
+}  // namespace apart
 
 class KernelProcess {
  public:
-  static constexpr int processes_max = 64;  // per runner
+  static constexpr int confined_max = 64, trusted_max = 512;  // per runner
 
-  // The library must have a symbol for each of the options' constants, at most symbols_max.
+  // The library must have a symbol for each of the options' constants, at most symbols_max. A trusted process that was
+  // stopped is started again at the next launch; its __device__ variables begin anew.
   static Result<std::unique_ptr<KernelProcess>> start(const std::string& name, const std::string& library,
                                                       const KernelOptions& options);
   ~KernelProcess();
@@ -41,8 +45,11 @@ class KernelProcess {
                const std::function<bool()>& stopped, RunReport& report, Texts& texts);
 
  private:
-  KernelProcess(std::string name, std::function<void(std::int64_t ns)> computed);
-  Result<> begin(const std::string& library, const KernelOptions& options);
+  KernelProcess(std::string name, std::string library, const KernelOptions& options);
+  Result<> begin(const KernelOptions& options);
+  Result<> begin_again();
+  Result<> send_constant(std::size_t symbol, const std::vector<std::byte>& bytes);
+  Result<> put_arguments(const apart::Launch& ask, const ArgumentRanges& ranges);
   Result<> await_loaded(apart::Loaded& loaded, const KernelOptions& options);
   Result<> read_memory(std::size_t at, void* to, std::size_t bytes) const;
   // Waits for a message of exactly `bytes`.
@@ -50,11 +57,11 @@ class KernelProcess {
   Error ended();
   void end_child();
 
-  const std::string name_;
-  const std::function<void(std::int64_t ns)> computed_;  // KernelOptions::computed
-  std::unique_ptr<KernelChild> child_;                   // null: ended
+  const std::string name_, library_;
+  const KernelOptions options_;
+  std::vector<std::pair<std::size_t, std::vector<std::byte>>> constants_;  // as they were set, by symbol
+  std::unique_ptr<KernelChild> child_;                                     // null: ended
   int socket_ = -1, memory_ = -1;
-  bool checked_ = false;
   // processor time of the process counted so far, by KernelOptions::computed and ProcessorClock::Also
   std::int64_t counted_ns_ = 0;
   std::int64_t used_ns_ = 0;  // in all, once it has ended

@@ -38,7 +38,9 @@ struct SetConstant {  // from the runner; has no answer
 struct Launch {  // from the runner; the answer is Ran
   Ask ask = Ask::launch;
   unsigned grid[3] = {}, block[3] = {}, shared_bytes = 0, cooperative = 0, arguments = 0;
-  std::uint64_t memory_bytes = 0;  // size of the memory; the last said_bytes_max bytes are for the kernel's output
+  // Size of the memory. The last said_bytes_max bytes are for the kernel's output; of the others, only the pages that
+  // hold arguments may be touched.
+  std::uint64_t memory_bytes = 0;
   struct {
     std::uint64_t offset = 0, bytes = 0;  // position in the memory; 0 bytes: a null pointer
     std::byte value[32] = {};

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "runtime/compute/device/apart/confine.hpp"
+#include "runtime/compute/device/apart/guard.hpp"
 #include "runtime/compute/device/apart/kernel_child.hpp"
 #include "runtime/compute/device/apart/messages.hpp"
 #include "runtime/compute/device/kernel.hpp"
@@ -62,14 +63,16 @@ bool limit_address_space() {
   return ::setrlimit(RLIMIT_AS, &now) == 0;
 }
 
-Result<LoadedLibrary> load_confined(const std::string& name) {
+Result<LoadedLibrary> load(const std::string& name, bool confined) {
   const std::string library = "/proc/self/fd/" + std::to_string(library_fd);
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // the sanitizers' runtimes need more system calls
-  Confinement what;
-  what.read = {library};
-  if (!limit_address_space()) return errno_error("cannot limit the memory of", "a kernel's process", errno);
-  RILLE_CHECK(confine(what));
-  RILLE_CHECK(drop_system_calls());
+  if (confined) {
+    Confinement what;
+    what.read = {library};
+    if (!limit_address_space()) return errno_error("cannot limit the memory of", "a kernel's process", errno);
+    RILLE_CHECK(confine(what));
+    RILLE_CHECK(drop_system_calls());
+  }
 #endif
   return load_library(library, name);
 }
@@ -91,6 +94,7 @@ Ran run(const rille_abi::Kernel& k, bool checked, const Launch& asked, RunnerPoo
     return out;
   }
   auto* memory = static_cast<std::byte*>(m);
+  Guard guard(memory, asked);
   LaunchShape shape;
   std::copy_n(asked.grid, 3, shape.grid);
   std::copy_n(asked.block, 3, shape.block);
@@ -106,6 +110,7 @@ Ran run(const rille_abi::Kernel& k, bool checked, const Launch& asked, RunnerPoo
   const std::vector<rille_abi::Parameter> parameters(k.parameter, k.parameter + k.parameters);
   RunReport report;
   run_loaded(k, parameters, checked, shape, arguments, pool, report);
+  guard.look(report.violation);
   out.out_of_memory = report.out_of_memory;
   out.said_bytes = unsigned(std::min(report.said.size(), said_bytes_max));
   std::memcpy(memory + asked.memory_bytes - said_bytes_max, report.said.data(), out.said_bytes);
@@ -129,8 +134,8 @@ Ran run(const rille_abi::Kernel& k, bool checked, const Launch& asked, RunnerPoo
   return out;
 }
 
-int serve_kernel(const std::string& name, bool checked) {
-  auto loaded = load_confined(name);
+int serve_kernel(const std::string& name, bool checked, bool confined) {
+  auto loaded = load(name, confined);
   if (!loaded) return send(failure(loaded.error())) ? 1 : 2;
   const rille_abi::Kernel& kernel = *loaded->kernel;
   if (!send(describe_library(kernel))) return 2;
@@ -190,10 +195,11 @@ int read(char** argv) {
 
 int serve(int argc, char** argv) {
   const std::string_view verb = argc > 1 ? argv[1] : "";
-  if (verb == "run" && argc == 4) return serve_kernel(argv[2], std::string_view(argv[3]) == "checked");
+  if (verb == "run" && argc == 5)
+    return serve_kernel(argv[2], std::string_view(argv[3]) == "checked", std::string_view(argv[4]) == "confined");
   if (verb == "compile" && argc > 4) return compile(argv + 2);
   if (verb == "read" && argc > 4) return read(argv + 2);
-  return say("started by Rille for kernels under limits; it has no use of its own");
+  return say("started by Rille for kernels in processes of their own; it has no use of its own");
 }
 
 }  // namespace rille::device::apart

@@ -3,7 +3,7 @@
 
 namespace rille::device::apart {
 
-// rille-kernel run NAME checked|unchecked: messages.hpp on the descriptors named there.
+// rille-kernel run NAME checked|unchecked confined|trusted: messages.hpp on the descriptors named there.
 // rille-kernel compile WRITTEN READABLE .. -- COMPILER ..: becomes the compiler, which may write the folder WRITTEN and
 // read the others.
 // rille-kernel read FILE -- PROGRAM ..: becomes the program, which may read this file and no other file of the user.

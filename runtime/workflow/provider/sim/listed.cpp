@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "runtime/workflow/provider/catalogue/known.hpp"
@@ -11,14 +12,16 @@ namespace rille::provider::sim {
 
 namespace {
 
+constexpr double spot_share_max = 0.99;  // a provider's spot machines may cost more than another's on demand
+
 // Takes the machine's prices where they are cheaper.
 void take_machine(ListedType& kept, const ListedMachine& machine) {
   const ListPrice *on_demand = machine.price(PriceKind::on_demand), *spot = machine.price(PriceKind::spot);
-  if (!on_demand) return;
-  if (!kept.on_demand || on_demand->dollars < kept.on_demand->dollars) kept.on_demand = on_demand;
-  if (!spot || (kept.spot && spot->dollars >= kept.spot->dollars)) return;
-  kept.spot = spot;
-  kept.spot_share = spot->dollars / on_demand->dollars;
+  const auto take = [](const ListPrice*& cheapest, const ListPrice* price) {
+    if (price && (!cheapest || price->dollars < cheapest->dollars)) cheapest = price;
+  };
+  take(kept.on_demand, on_demand);
+  take(kept.spot, spot);
 }
 
 std::map<std::string, ListedType> find_listed() {
@@ -31,7 +34,9 @@ std::map<std::string, ListedType> find_listed() {
     for (const ListedMachine& machine : machines)
       if (machine.any().gpu_count == type.gpu_count && known_gpu(machine.any().gpu, 0) == gpu)
         take_machine(found, machine);
-    if (found.on_demand) out[type.id] = found;
+    if (!found.on_demand) continue;
+    if (found.spot) found.spot_share = std::min(spot_share_max, found.spot->dollars / found.on_demand->dollars);
+    out[type.id] = found;
   }
   return out;
 }
@@ -59,7 +64,7 @@ std::string price_words(const ListedType& type) {
     return fmt::format("{}'s {}", row.provider, list_price_words(row.date));
   };
   if (!type.spot) return one(*type.on_demand);
-  return fmt::format("{}, on spot {:.0f} % of it as {}", one(*type.on_demand), 100 * type.spot_share, one(*type.spot));
+  return fmt::format("{}, on spot {}, {:.0f} % of it", one(*type.on_demand), one(*type.spot), 100 * type.spot_share);
 }
 
 }  // namespace rille::provider::sim
