@@ -60,7 +60,8 @@ local function check(options)
 end
 
 -- Writes one checkpoint at a time, in parallel with the training. Of several ranks each writes a share, if they see one
--- folder; otherwise rank 0 writes, and the others only take part in collective operations.
+-- folder or their machines send checkpoints to a store; otherwise rank 0 writes, and the others only take part in
+-- collective operations.
 local Saver = {}
 Saver.__index = Saver
 
@@ -123,8 +124,9 @@ end
 
 function Saver:published(done)
   self.write, self.last, self.cost = nil, done, native.clock() - self.began
+  if self.place then self.place.manifest = done.manifest end
   native.emit { event = "checkpoint", step = done.step, directory = done.directory, size_bytes = done.size_bytes,
-    keep = self.keep, keep_every = self.keep_every }
+    keep = self.keep, keep_every = self.keep_every, share = self.place }
   if self.stored then
     self.unsent = done
     self:send()
@@ -135,7 +137,10 @@ end
 function Saver:publish()
   local share = self.share
   self.share = nil
-  if self.ranks.rank == 0 then self.write = share:publish() end
+  self.write, self.place = share:publish()
+  if self.place and self.ranks.rank > 0 then
+    native.emit { event = "checkpoint", step = self.step, directory = self.place.directory, share = self.place }
+  end
 end
 
 -- `writing`: how many ranks still write their share, as all ranks know it.
@@ -172,7 +177,7 @@ function Saver:save(step, losses)
   local options = { directory = self.directory, step = step, keep = self.options.keep,
     keep_every = self.options.keep_every, metadata = { losses = losses } }
   if self.ranks.world > 1 and not self.alone then
-    self.share = shares.begin(self.ranks, self.options.state, options)
+    self.share = shares.begin(self.ranks, self.options.state, options, self.options.store)
     self.alone = self.share == nil
   end
   if self.ranks.rank > 0 or self.share then return end
@@ -280,11 +285,21 @@ local function sum_of_losses(call, ranks, data, parts)
   return total, batch[1]
 end
 
+-- A checkpoint that does not fit is that of another training, which its script need not know of.
+local function not_of_this(fault, save)
+  if type(fault) ~= "table" or fault.kind ~= "state" or not save.options.state then return fault end
+  local where = save.stored and "the store" or "'" .. save.directory .. "'"
+  fault.hint = (fault.hint and fault.hint .. "; " or "") .. ("it is of a checkpoint in %s, from which the training "
+    .. "would go on: give it another place or name to begin anew"):format(where)
+  return fault
+end
+
 -- Returns the state in the newest checkpoint; without a checkpoint, step 0.
 local function restore(save, name)
   if save then save:open(name) end
   if not (save and checkpoint.exists(save.directory)) then return { step = 0, losses = {} } end
-  local found = checkpoint.load(save.options.state, save.directory)
+  local ok, found = pcall(checkpoint.load, save.options.state, save.directory)
+  if not ok then error(not_of_this(found, save), 0) end
   save.last = found
   rille.log("training goes on from a checkpoint", { step = found.step, directory = found.directory })
   return { step = found.step, losses = found.metadata.losses or {} }
@@ -409,9 +424,9 @@ end
 ---With `communicator`, ranks train one model, each on batches of its own: a step's batch is that of all ranks together.
 ---Every rank calls `rille.train` with the same options. They start with the state of rank 0. Gradients are averaged at
 ---the end of each `backward` (with `accumulate`, of the last one), and the loss is averaged too. Rank 0 reads
----checkpoints, logs, and distributes the state. Each rank writes its share of a checkpoint, if all see one `directory`;
----otherwise rank 0 writes it. `update` is the same as for one process: it makes no calls of
----the communicator.
+---checkpoints, logs, and distributes the state. Each rank writes its share of a checkpoint, if all see one
+---`directory`, or if the calls of all have an address in a store as `checkpoint`; otherwise rank 0 writes it. `update`
+---is the same as for one process: it makes no calls of the communicator.
 ---@param options rille.train.Options what to train, and how long
 ---@return { loss: number, steps: integer, losses: { step: integer, loss: number }[], rate: number?, rate_unit: string,
 ---checkpoint: string? } result rate: the median of its steps after the first five, of all ranks; nil under 25 steps

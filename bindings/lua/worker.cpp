@@ -3,7 +3,9 @@
 #include <cstdio>
 
 #include "bindings/host/host.hpp"
+#include "bindings/host/open.hpp"
 #include "bindings/lua/open.hpp"
+#include "runtime/core/store/objects/url.hpp"
 #include "runtime/workflow/agent/worker_channel.hpp"
 
 namespace rille::lua {
@@ -22,6 +24,16 @@ engine::RunHooks hooks_of(agent::WorkerChannel& channel) {
     if (event.text("event") == "checkpoint") channel.checkpoint(event);
   };
   return hooks;
+}
+
+// Tells rille.train that this machine sends the call's checkpoints to a store.
+int open_sends_checkpoints(lua_State* L) {
+  push_rille_core(L);
+  lua_getfield(L, -1, "loaded");
+  lua_getfield(L, -1, "rille.native");
+  set_field(L, "sends_checkpoints", true);
+  lua_settop(L, 1);
+  return 0;
 }
 
 Async<Value> run_call(Loop& loop, agent::WorkerChannel& channel, const WorkerOptions& options) {
@@ -46,6 +58,7 @@ Async<Value> run_call(Loop& loop, agent::WorkerChannel& channel, const WorkerOpt
   };
   host_options.open = openers();
   host_options.open.push_back(open_as_global);  // as in the REPL, where such functions are written
+  if (objects::is_object_url(payload.text("checkpoint"))) host_options.open.push_back(open_sends_checkpoints);
   RILLE_CO_TRY(std::unique_ptr<host::LuaHost> host, host::LuaHost::create(loop, std::move(host_options)));
   host->bind_run(*run);
   RILLE_CO_TRY(FunctionRef main, host->load_shipped(payload));

@@ -82,7 +82,7 @@ function Store:list(prefix, options) end
 
 ---@class Store.ListOptions
 ---@field folders? boolean what is below a further "/" becomes one row
----@field limit? number most rows; more are an error; 10000 by default, at most 1000000
+---@field limit? number most rows, 10000 by default, at most 1000000: more are an error, as are more than 64 MB
 ---@field sim? table for `rille simulate`: `duration`, `result`
 
 --- Tells whether there is an object of that key.

@@ -85,16 +85,34 @@ function Ranks:gather(numbers)
   return self.comm:all_gather(self.device:tensor({ numbers }, { dtype = "f64" })):totable()
 end
 
+-- Returns a text as a tensor of `size` numbers, one for each byte; and the text of `size` such numbers after `from`.
+local function tensor_of(self, text, size)
+  local bytes = {}
+  for i = 1, size do bytes[i] = text:byte(i) or 0 end
+  return self.device:tensor(bytes, { dtype = "i32" })
+end
+local function text_of(bytes, from, size)
+  local parts = {}
+  for i = 1, size, 1000 do
+    parts[#parts + 1] = string.char(unpack(bytes, from + i, from + math.min(i + 999, size)))
+  end
+  return table.concat(parts)
+end
+
 -- Sends rank 0's plain data `value` to all ranks; returns it.
 function Ranks:tell(value)
   local text = self.rank == 0 and native.plain_text(value) or ""
   local size = self:gather({ #text })[1][1]
-  local bytes = {}
-  for i = 1, size do bytes[i] = text:byte(i) or 0 end
-  local told = self.comm:broadcast(self.device:tensor(bytes, { dtype = "i32" })):totable()
-  local parts = {}
-  for i = 1, size, 1000 do parts[#parts + 1] = string.char(unpack(told, i, math.min(i + 999, size))) end
-  return native.plain_value(table.concat(parts))
+  return native.plain_value(text_of(self.comm:broadcast(tensor_of(self, text, size)):totable(), 0, size))
+end
+
+-- Returns the texts of all ranks, in their order.
+function Ranks:collect(text)
+  local sizes, most, texts = self:gather { #text }, 0, {}
+  for _, size in ipairs(sizes) do most = math.max(most, size[1]) end
+  local all = self.comm:all_gather(tensor_of(self, text, most)):totable()
+  for rank = 1, self.world do texts[rank] = text_of(all, (rank - 1) * most, sizes[rank][1]) end
+  return texts
 end
 
 local names = { "steps", "checkpoint.every", "evaluate_every", "the update's accumulate", "parameters" }

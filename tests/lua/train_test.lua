@@ -264,6 +264,11 @@ tap.test("a checkpoint of another model is refused", function()
   tap.raises("state", "blocks.2", rille.checkpoint.load, { other }, base .. "/other")
   local data = rille.data.bytes(corpus, { batch = 4, context = 8, seed = 3 })
   tap.raises("state", "context", rille.checkpoint.load, { data }, base .. "/other")
+  -- Both shapes, and where a training that did not ask for it has found the checkpoint.
+  local wide = rille.nn.gpt { layers = 1, heads = 2, width = 24, context = 16 }
+  local err = tap.raises("state", " in the state and ", rille.train, { update = print, data = data, steps = 9,
+    checkpoint = { state = { wide }, directory = base .. "/other" } })
+  tap.ok(err.hint:find("of a checkpoint in '" .. base .. "/other'", 1, true) and err.hint:find "begin anew", err.hint)
 end)
 
 tap.test("mistakes of new users", function()

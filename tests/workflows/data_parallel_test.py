@@ -1,31 +1,19 @@
 #!/usr/bin/env python3
 """Two instances of this machine train one model: as one instance with the whole batch, and, when one of them is killed,
 on from the checkpoint as if nothing had happened. usage: data_parallel_test.py RILLE SCRIPT"""
-import glob, json, os, re, signal, socket, subprocess, sys, tempfile, time
+import glob, json, os, re, signal, subprocess, sys, tempfile, time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "fault"))
 from machines import Home
+from ports import free_ports
 
 rille, script = map(os.path.abspath, sys.argv[1:3])
-
-
-def free_ports():
-    """Two in a row: the second attempt takes the next one."""
-    while True:
-        with socket.socket() as first, socket.socket() as second:
-            first.bind(("127.0.0.1", 0))
-            port = first.getsockname()[1]
-            try:
-                second.bind(("127.0.0.1", port + 1))
-                return port
-            except (OSError, OverflowError):
-                continue
 
 
 def start(root, name, *words):
     env = dict(os.environ, RILLE_HOME=f"{root}/{name}", XDG_CONFIG_HOME=f"{root}/config", NO_COLOR="1")
     return subprocess.Popen([rille, "--json", "run", script, "--data", f"{root}/text", "--out", f"{root}/{name}-out/",
-                             "--port", str(free_ports()), *words], env=env, cwd=root, text=True,
+                             "--port", str(free_ports(2)), *words], env=env, cwd=root, text=True,
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
@@ -67,7 +55,7 @@ def lose_a_machine(root, writer):
     """A run whose machine of rank 0 (the writer) or 1 is lost once a checkpoint is kept here: its result and output."""
     home = Home(rille, "rille-parallel-lost-")
     process = home.start("--json", "run", script, "--data", f"{root}/text", "--out", f"{home.home}/model/", "--port",
-                         str(free_ports()), "--batch", "4", "--steps", "400", "--every", "20")
+                         str(free_ports(2)), "--batch", "4", "--steps", "400", "--every", "20")
     until = time.monotonic() + 120
     while not home.taken and time.monotonic() < until and process.poll() is None:
         kept = glob.glob(f"{home.home}/runs/*/checkpoints/*/step-*[0-9]")

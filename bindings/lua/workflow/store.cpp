@@ -225,9 +225,17 @@ Result<int> store_get(lua_State* L) {
                   });
 }
 
+Error too_many_keys(std::string what, std::string hint) {
+  Error e = make_error(ErrorKind::quota, std::move(what), std::move(hint));
+  e.code = "limit";
+  return e;
+}
+
 Async<Value> list_rows(objects::ObjectStore& store, objects::ListRequest request, std::size_t prefix_bytes, double most,
                        Memory memory, CancelToken token) {
-  constexpr std::size_t row_bytes = 500;  // of a row without its key
+  constexpr std::size_t row_bytes = 500;                                  // of a row without its key
+  constexpr std::size_t kept_row_bytes = 100, kept_bytes_max = 64 << 20;  // in the journal
+  std::size_t kept_bytes = 0;
   Value::Array rows;
   Received received(std::move(memory));
   const std::function<Result<>(const objects::ListPage&)> each = [&](const objects::ListPage& page) -> Result<> {
@@ -235,16 +243,18 @@ Async<Value> list_rows(objects::ObjectStore& store, objects::ListRequest request
     for (const objects::ObjectInfo& info : page.objects) bytes += row_bytes + info.key.size();
     for (const std::string& name : page.prefixes) bytes += row_bytes + name.size();
     RILLE_CHECK(received.add(bytes));
+    kept_bytes += bytes - (row_bytes - kept_row_bytes) * (page.objects.size() + page.prefixes.size());
+    if (kept_bytes > kept_bytes_max)
+      return too_many_keys(
+          fmt::format("store:list: the keys of {} take more than 64 MB", store.address(request.prefix)),
+          "list a longer prefix, or use folders = true");
     for (const objects::ObjectInfo& info : page.objects) rows.push_back(object_value(info, prefix_bytes));
     for (const std::string& name : page.prefixes)
       rows.push_back(Value().set("key", name.substr(std::min(prefix_bytes, name.size()))).set("folder", true));
     if (static_cast<double>(rows.size()) <= most) return success();
-    Error e = make_error(
-        ErrorKind::quota,
+    return too_many_keys(
         fmt::format("store:list: {} has more than {} keys: the option limit", store.address(request.prefix), most),
         "list a longer prefix, use folders = true, or raise limit");
-    e.code = "limit";
-    return e;
   };
   RILLE_CO_CHECK(co_await objects::list_all(store, request, each, std::move(token)));
   std::sort(rows.begin(), rows.end(), [](const Value& a, const Value& b) { return a.text("key") < b.text("key"); });

@@ -289,7 +289,9 @@ net::HttpRequest PullFetch::request(Piece& piece) {
 
 Result<> PullFetch::head(Piece& piece, const net::HttpResponse& answer) {
   heard_ = true;
-  if (answer.status == 206 && piece.ranged) return head_of_part(piece, answer);
+  // `rclone serve s3` answers with 200 to a range.
+  const bool part = answer.status == 206 || (answer.status == 200 && !answer.header("content-range").empty());
+  if (part && piece.ranged) return head_of_part(piece, answer);
   if (answer.status == 200) return head_of_whole(piece, answer);
   return make_error(ErrorKind::network,
                     fmt::format("'{}' answers with status {} and no file", shown_url(), answer.status),

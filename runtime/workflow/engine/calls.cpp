@@ -9,6 +9,7 @@
 #include "runtime/core/base/id.hpp"
 #include "runtime/workflow/agent/heard.hpp"
 #include "runtime/workflow/engine/connector.hpp"
+#include "runtime/workflow/engine/keeping_shares.hpp"
 #include "runtime/workflow/engine/measuring.hpp"
 #include "runtime/workflow/engine/run_impl.hpp"
 #include "runtime/workflow/provider/catalogue/workload.hpp"
@@ -19,11 +20,6 @@ namespace {
 
 constexpr int keep_again_max = 3;  // how often the last checkpoint is kept again after a failure that may pass
 constexpr std::int64_t keep_pause_ms = 500;
-
-bool may_pass(const Error& e) {
-  return e.kind == ErrorKind::network || e.kind == ErrorKind::timeout ||
-         (e.kind == ErrorKind::quota && e.retryable);  // throttled, not over a limit
-}
 
 constexpr std::int64_t steady_ms = 60'000;  // a connection that lasted this long resets the count of breaks
 
@@ -260,6 +256,8 @@ agent::AttachHandlers Calls::handlers(RunningCall& work, CancelToken token) {
   };
   callbacks.checkpoint = [this, &work, token](const Value& c) {
     work.keeper->latest = c;
+    note_share(work.agent, c);
+    if (is_share_of_another(c)) return;  // rank 0 tells of the checkpoint
     if (work.spec.keep_checkpoints && !work.keeper->busy) run_.loop().spawn(keep(work.keeper, work.agent, token));
     run_.event("checkpoint", c);
   };
@@ -370,14 +368,13 @@ Async<> Calls::keep_last(RunningCall& work, CancelToken token) {
   const auto life = run_.life_.watch();
   const std::shared_ptr<Keeper> keeper = work.keeper;
   co_await keep(keeper, work.agent, token);
-  for (int again = 0; again < keep_again_max && keeper->fault && may_pass(*keeper->fault) && life.alive(); ++again) {
+  for (int again = 0; again < keep_again_max && keeper->fault && may_be_kept_later(*keeper->fault) && life.alive();
+       ++again) {
     RILLE_CO_CHECK(co_await sleep_for(run_.loop(), keep_pause_ms << again, token));
     keeper->kept_step = keeper->latest.integer("step") - 1;
     co_await keep(keeper, work.agent, token);
   }
-  if (keeper->fault && life.alive())
-    run_.event("warning",
-               Value().set("what", "the last checkpoint was not kept").set("message", keeper->fault->message));
+  if (keeper->fault && life.alive()) tell_not_kept(*keeper, "the last checkpoint was not kept");
   co_return success();
 }
 

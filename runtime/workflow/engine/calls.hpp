@@ -100,7 +100,8 @@ class Calls {
   Async<> end_left_volume(std::string id);  // volumes.cpp
   // Copies a running call's newest checkpoint to the run's home, or to a store. A copy is whole or absent: at home it
   // is fetched beside its place (the agent's side checks every digest) and renamed. The call's result does not depend
-  // on it, so a failure is only a warning, and only for the last one. keeping.cpp
+  // on it, so a failure is only a warning: of the last one, and at once where no later one will be kept either.
+  // keeping.cpp
   struct Keeper {
     std::string lease, key;  // key: of the call on its agent
     std::string folder;      // this call's folder below the run's checkpoints/
@@ -112,6 +113,12 @@ class Calls {
     std::int64_t restored = 0;  // generation whose machine was given the store's newest checkpoint
     bool busy = false;
     std::optional<Error> fault = {};  // why the last one that was tried is not kept
+    std::string told = {};            // of the last warning of this
+  };
+  // What the machine of one rank has of a training's checkpoints, where each rank writes its share to its own machine.
+  struct RankShares {
+    std::weak_ptr<agent::AgentClient> agent;
+    std::string folder;  // of the shares; that of a step is below it
   };
   static constexpr int reconnects_max = 20;  // reconnects in a row before giving up
   // Connects to the lease's machine, set up and ready. If the machine is lost and the lease's options allow it,
@@ -218,12 +225,19 @@ class Calls {
   void use(const std::string& lease_id, int more);
   Async<> look_for_gpus(lease::Lease l, std::shared_ptr<agent::AgentClient> agent, CancelToken token);
   Task<void> keep(std::shared_ptr<Keeper> keeper, std::shared_ptr<agent::AgentClient> agent, CancelToken token);
+  void tell_not_kept(Keeper& keeper, const char* what);
   Result<> open_store(const CallSpec& spec, Keeper& keeper);
   Async<> record_lineage(std::shared_ptr<Keeper> keeper);
   Async<std::string> keep_at_home(std::shared_ptr<Keeper> keeper, std::shared_ptr<agent::AgentClient> agent,
                                   Value published, CancelToken token);
   Async<std::string> keep_in_store(std::shared_ptr<Keeper> keeper, std::shared_ptr<agent::AgentClient> agent,
                                    Value published, CancelToken token);
+  // keeping_shares.cpp
+  struct Holdings;
+  void note_share(const std::shared_ptr<agent::AgentClient>& agent, const Value& published);
+  Async<std::shared_ptr<Holdings>> held_by_ranks(std::shared_ptr<agent::AgentClient> agent, Value published,
+                                                 CancelToken token);
+  Async<RankShares> shares_of_rank(std::string training, std::int64_t rank, CancelToken token);
   Async<> restore_from_store(std::shared_ptr<Keeper> keeper, std::shared_ptr<agent::AgentClient> agent,
                              CancelToken token);
   Async<Value> get_stored(std::string address, std::string to, CancelToken token);
@@ -265,7 +279,8 @@ class Calls {
   std::int64_t detached_read_ns_ = -1;            // when these were read; -1: read them again
   std::map<std::string, LeaseSession> sessions_;  // by lease id; entries are never erased
   Fanout fanout_;
-  std::int64_t beat_us_ = 0;  // time of the run's last heartbeat
+  std::map<std::string, std::map<std::int64_t, RankShares>> shares_;  // by training and rank
+  std::int64_t beat_us_ = 0;                                          // time of the run's last heartbeat
   std::unique_ptr<Timer> clock_;
   CancelSource closed_;
 };

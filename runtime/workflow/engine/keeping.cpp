@@ -9,6 +9,7 @@
 #include "runtime/core/loop/thread_job.hpp"
 #include "runtime/workflow/engine/calls.hpp"
 #include "runtime/workflow/engine/connector.hpp"
+#include "runtime/workflow/engine/keeping_shares.hpp"
 #include "runtime/workflow/engine/run_impl.hpp"
 #include "runtime/workflow/transfer/store_files.hpp"
 #include "runtime/workflow/transfer/stored_checkpoints.hpp"
@@ -86,13 +87,16 @@ Task<void> Calls::keep(std::shared_ptr<Keeper> keeper, std::shared_ptr<agent::Ag
   keeper->busy = true;
   while (keeper->latest.integer("step", -1) > keeper->kept_step && !agent->broken()) {
     Value published = keeper->latest;
-    if (published.text("directory").empty()) break;
+    if (published.text("directory").empty() || is_share_of_another(published)) break;
     Result<std::string> kept = std::string();
     if (keeper->stored) kept = co_await keep_in_store(keeper, agent, published, token);
     else kept = co_await keep_at_home(keeper, agent, published, token);
     if (life.ended()) co_return;
     keeper->fault.reset();
     if (!kept) keeper->fault = kept.error();
+    if (!kept && (kept.error().kind == ErrorKind::auth || kept.error().kind == ErrorKind::quota) &&
+        !may_be_kept_later(kept.error()))
+      tell_not_kept(*keeper, "checkpoints are not kept");
     keeper->kept_step = published.integer("step");
     if (!kept) continue;  // the call may have deleted this checkpoint meanwhile: try the next one
     keeper->safe_step = keeper->kept_step;
@@ -100,6 +104,13 @@ Task<void> Calls::keep(std::shared_ptr<Keeper> keeper, std::shared_ptr<agent::Ag
     run_.event("checkpoint_kept", Value().set("directory", *kept).set("step", published["step"]));
   }
   keeper->busy = false;
+}
+
+// Once for each reason, or a long training would say nothing else.
+void Calls::tell_not_kept(Keeper& keeper, const char* what) {
+  const std::string why = keeper.fault->summary();
+  if (std::exchange(keeper.told, why) == why) return;
+  run_.event("warning", Value().set("what", what).set("message", why));
 }
 
 // Fetches a checkpoint beside its place in the home, and renames it. Returns its folder.
@@ -131,14 +142,22 @@ Async<std::string> Calls::keep_in_store(std::shared_ptr<Keeper> keeper, std::sha
   made.step = published.integer("step");
   made.generation = keeper->generation;
   made.directory = std::filesystem::path(published.text("directory")).lexically_normal().string();
-  RILLE_CO_TRY(made.files, co_await transfer::files_there(agent, made.directory, token));
+  std::shared_ptr<Holdings> held;
+  if (is_share(published)) {
+    RILLE_CO_TRY(held, co_await held_by_ranks(agent, published, token));
+    made.files = held->files;
+  } else {
+    RILLE_CO_TRY(made.files, co_await transfer::files_there(agent, made.directory, token));
+  }
   transfer::StoreRetention rule;
   rule.newest = static_cast<int>(std::clamp<std::int64_t>(published.integer("keep", rule.newest), 1, 1000));
   rule.every = std::max<std::int64_t>(published.integer("keep_every"), 0);
-  const transfer::StoredCheckpoints::Send send = [stored, agent, directory = made.directory](
+  const transfer::StoredCheckpoints::Send send = [stored, agent, held, directory = made.directory](
                                                      transfer::StoredFile file, std::string key, CancelToken t) {
-    std::string path = directory + "/" + file.name;
-    return transfer::push_file(*stored, agent, std::move(path), std::move(file), std::move(key), std::move(t));
+    HeldFile from{agent, directory + "/" + file.name};
+    if (held) from = held->places.at(file.name);
+    return transfer::push_file(*stored, from.agent, std::move(from.path), std::move(file), std::move(key),
+                               std::move(t));
   };
   RILLE_CO_TRY(const transfer::StoredCheckpoint done, co_await stored->add(made, rule, send, token));
   co_return stored->address(done.folder);
@@ -207,12 +226,15 @@ Async<> Calls::restore(std::shared_ptr<Keeper> keeper, std::shared_ptr<agent::Ag
 // The same from a store. There, the newest checkpoint may also be of another run.
 Async<> Calls::restore_from_store(std::shared_ptr<Keeper> keeper, std::shared_ptr<agent::AgentClient> agent,
                                   CancelToken token) {
-  if (keeper->restored == keeper->generation) co_return success();
+  // Where ranks write shares to their own machines, none has the whole checkpoint, and rank 0 alone reads it.
+  if (is_share_of_another(keeper->latest)) co_return success();
+  const bool shares = is_share(keeper->latest);
+  if (keeper->restored == keeper->generation && !shares) co_return success();
   const auto life = run_.life_.watch();
   const std::shared_ptr<transfer::StoredCheckpoints> stored = keeper->stored;
   RILLE_CO_TRY(const transfer::Latest latest, co_await stored->read(token));
   std::optional<transfer::StoredCheckpoints::Found> found;
-  if (!stored->made_by(latest, keeper->generation)) {
+  if (shares || !stored->made_by(latest, keeper->generation)) {
     const transfer::StoredCheckpoints::Take take = [stored, agent](transfer::StoredCheckpoint from,
                                                                    transfer::StoredFile file, std::string version,
                                                                    CancelToken t) {
@@ -230,7 +252,9 @@ Async<> Calls::restore_from_store(std::shared_ptr<Keeper> keeper, std::shared_pt
     run_.event("warning", Value().set("what", "a damaged checkpoint is passed over").set("message", fault.summary()));
   const transfer::StoredCheckpoint& newest = found->checkpoint;
   keeper->kept_step = keeper->safe_step = newest.step;
-  if (keeper->latest.is_null()) keeper->latest.set("step", newest.step).set("directory", newest.directory);
+  const Value brought = Value().set("step", newest.step).set("directory", newest.directory);
+  if (keeper->latest.is_null()) keeper->latest = brought;
+  record_kept(*keeper, brought, stored->address(newest.folder));  // box:get finds it there
   run_.event("checkpoint_restored", Value()
                                         .set("directory", stored->address(newest.folder))
                                         .set("step", newest.step)
@@ -262,8 +286,9 @@ Async<Value> Calls::get_stored(std::string address, std::string to, CancelToken 
                        "a newer one has taken its place: rille.store lists what is there");
 }
 
-// If `from` is the path of a call's newest checkpoint on a lost machine, or the `latest` link beside it, copies the
-// checkpoint kept at home or in a store to `to`. nullopt: `from` is another path, and nothing was copied.
+// If `from` is the path of a call's newest checkpoint, which the machine does not have (any more), or the `latest` link
+// beside it, copies the checkpoint kept at home or in a store to `to`. nullopt: `from` is another path, and nothing was
+// copied.
 Async<std::optional<Value>> Calls::get_kept(std::string lease_id, std::string from, std::string to) {
   std::string here;
   RILLE_CO_CHECK(

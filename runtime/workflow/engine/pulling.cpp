@@ -184,6 +184,19 @@ Async<> Calls::move_one(StagingPtr s, std::size_t i, agent::AgentClient& agent, 
   co_return success();
 }
 
+namespace {
+// A machine that was refused knows only what stands behind a signed address. The store's own refusal names the object,
+// and what is missing.
+Async<> ask_store(std::shared_ptr<Staging> s, std::size_t i, CancelToken token) {
+  objects::GetRequest first;
+  first.length = 1;
+  const objects::Sink drop = [](std::string_view) -> Result<> { return success(); };
+  Result<objects::ObjectInfo> got = co_await s->store->get(s->files[i].key, first, drop, std::move(token));
+  if (!got && got.error().kind == ErrorKind::auth) co_return std::move(got).error();
+  co_return success();
+}
+}  // namespace
+
 Async<> Calls::pull_one(StagingPtr s, std::size_t i, agent::AgentClient& agent, agent::TransferProgress progress,
                         CancelToken token) {
   const transfer::PlannedFile& file = s->files[i];
@@ -198,12 +211,15 @@ Async<> Calls::pull_one(StagingPtr s, std::size_t i, agent::AgentClient& agent, 
   RILLE_CO_TRY(const std::optional<Fanout::Wanted> wanted, passed_on(*s, i, agent));
   const auto life = run_.life_.watch();
   const auto joined = std::make_shared<bool>(false);
+  const CancelToken again = token;
   agent::PullSign sign = [s, i](CancelToken t) { return sign_one(s, i, std::move(t)); };
   if (wanted)
     sign = [this, s, i, wanted, joined](CancelToken t) { return sign_shared(s, i, *wanted, joined, std::move(t)); };
   const Result<agent::Pulled> pulled =
       co_await agent.pull(std::move(request), sign, std::move(progress), std::move(token));
   if (*joined && life.alive()) RILLE_CO_CHECK(fanout_.leave(*wanted, pulled));
+  if (!pulled && pulled.error().kind == ErrorKind::auth && !s->web() && life.alive())
+    RILLE_CO_CHECK(co_await ask_store(s, i, again));
   if (!pulled) co_return pulled.error();
   s->files[i].size_bytes = pulled->size_bytes;
   s->version = pulled->version;

@@ -60,14 +60,14 @@ Async<Value> Calls::get(std::string lease_id, std::string from, std::string to, 
   std::int64_t generation = 0;
   Result<Value> moved = co_await transfer(lease_id, std::move(move), token, &generation);
   if (moved || !not_there(moved.error())) co_return moved;
+  RILLE_CO_TRY(std::optional<Value> kept, co_await get_kept(lease_id, from, to));
+  if (kept) co_return std::move(*kept);
   if (generation <= 1) {
     Error none = std::move(moved).error();
     none.message = fmt::format("there is no '{}' on the instance", from);
     none.hint = "paths are relative to its work folder; box:exec(\"list\", { argv = { \"ls\", \"-R\" } }) shows it";
     co_return none;
   }
-  RILLE_CO_TRY(std::optional<Value> kept, co_await get_kept(lease_id, from, to));
-  if (kept) co_return std::move(*kept);
   Error e = make_error(
       ErrorKind::state,
       fmt::format(

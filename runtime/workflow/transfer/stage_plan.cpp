@@ -98,7 +98,7 @@ class Ways {
 
 Error not_below(const std::string& address, const std::string& why) {
   return make_error(ErrorKind::invalid, fmt::format("{} cannot be a file below a folder: {}", address, why),
-                    "stage objects with such keys one by one, each to a name of its own");
+                    "take objects with such keys one by one, each to a name of its own");
 }
 
 Error none_of(const objects::ObjectStore& store, const std::string& key) {

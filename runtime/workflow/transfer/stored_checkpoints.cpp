@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "runtime/core/base/id.hpp"
+#include "runtime/core/loop/together.hpp"
 #include "runtime/core/store/objects/url.hpp"
 #include "runtime/workflow/transfer/store_files.hpp"
 
@@ -16,6 +17,7 @@ namespace rille::transfer {
 namespace {
 
 constexpr const char* latest_name = "latest.json";
+constexpr std::size_t files_at_once = 8;
 constexpr int publish_attempts_max = 20;  // each one lost to another writer
 constexpr int sweep_pages_max = 10;       // of one folder; the rest is removed after a later checkpoint
 
@@ -135,7 +137,32 @@ Async<> StoredCheckpoints::refer(StoredCheckpoint& made, const Latest& before, C
 }
 
 Async<> StoredCheckpoints::send_all(const StoredCheckpoint& made, const Send& send, CancelToken token) {
-  for (const StoredFile& file : made.files) {  // the manifest is the last one
+  CancelSource working(token);
+  std::size_t next = 0;
+  const std::size_t count = made.files.size() - 1;  // the manifest is the last one, and goes after them
+  std::vector<Together<void>> workers;
+  for (std::size_t i = 0; i < std::min(files_at_once, count); ++i)
+    workers.push_back({"a file", [&](CancelToken t) -> Async<> {
+                         Result<> done = co_await send_next(made, send, next, count, std::move(t));
+                         if (!done) working.cancel(done.error());  // the others need not go on
+                         co_return done;
+                       }});
+  const CancelToken stop = working.token();
+  std::vector<Result<>> sent = co_await together(loop_, std::move(workers), 0, stop);
+  if (working.cancelled()) co_return stop.reason();
+  for (Result<>& one : sent) RILLE_CO_CHECK(std::move(one));
+  const StoredFile& manifest = made.files.back();
+  if (!manifest.at.empty()) co_return success();
+  std::string to = key(made, manifest);
+  co_return co_await send(manifest, std::move(to), std::move(token));
+}
+
+// Sends files until none is left; several such workers share them.
+Async<> StoredCheckpoints::send_next(const StoredCheckpoint& made, const Send& send, std::size_t& next,
+                                     std::size_t count, CancelToken token) {
+  while (next < count) {
+    if (token.cancelled()) co_return token.reason();
+    const StoredFile& file = made.files[next++];
     if (!file.at.empty()) continue;
     std::string to = key(made, file);
     RILLE_CO_CHECK(co_await send(file, std::move(to), token));

@@ -74,6 +74,8 @@ class StoredCheckpoints {
  private:
   Result<> may_follow(const Latest& before, std::int64_t generation) const;
   Async<> refer(StoredCheckpoint& made, const Latest& before, CancelToken token);
+  Async<> send_next(const StoredCheckpoint& made, const Send& send, std::size_t& next, std::size_t count,
+                    CancelToken token);
   Async<> send_all(const StoredCheckpoint& made, const Send& send, CancelToken token);
   Async<Latest> publish(StoredCheckpoint made, StoreRetention rule, CancelToken token);
   Async<> sweep(Latest now, StoreRetention rule, CancelToken token);

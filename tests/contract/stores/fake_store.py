@@ -94,7 +94,7 @@ class Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
 class Store:
     """What the fakes share; `bucket_path`: what a path begins with."""
     scheme, page_max, bucket, without = "", 1000, BUCKET, ()
-    address = "127.0.0.1"
+    address, partial = "127.0.0.1", 206  # partial: the status of a range
 
     def settings(self):
         return {}
@@ -178,7 +178,7 @@ class Store:
         if first >= size:
             raise Refusal(416, "InvalidRange", "The requested range is not satisfiable")
         headers["Content-Range"] = f"bytes {first}-{last}/{size}"
-        return Reply(206, object.data[first:last + 1], headers)
+        return Reply(self.partial, object.data[first:last + 1], headers)
 
     def check_match(self, key, if_match, if_none_match, code="PreconditionFailed"):
         there = self.objects.get(key)

@@ -14,7 +14,7 @@ def free_port():
 
 
 class Foreign:
-    program, bucket, region, scheme = "", BUCKET, "us-east-1", "s3"
+    program, bucket, region, scheme, address = "", BUCKET, "us-east-1", "s3", "127.0.0.1"
     without = ()  # keys that this server cannot have
 
     @classmethod
@@ -32,7 +32,7 @@ class Foreign:
     def __init__(self):
         self.folder = tempfile.mkdtemp(prefix="rille-store-")
         self.port = free_port()
-        self.endpoint = f"http://127.0.0.1:{self.port}"
+        self.endpoint = f"http://{self.address}:{self.port}"
         # As a leader of its own, so that a launcher's child ends with it.
         self.process = subprocess.Popen([self.path(), *self.arguments()], stdout=subprocess.DEVNULL,
                                         stderr=subprocess.DEVNULL, cwd=self.folder, start_new_session=True)
@@ -74,7 +74,7 @@ class Moto(Foreign):
     program = "moto_server"
 
     def arguments(self):
-        return ["-H", "127.0.0.1", "-p", str(self.port)]
+        return ["-H", self.address, "-p", str(self.port)]
 
 
 class Rclone(Foreign):

@@ -1,0 +1,94 @@
+#include "runtime/workflow/engine/keeping_shares.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "runtime/workflow/agent/heard.hpp"
+#include "runtime/workflow/engine/run_impl.hpp"
+#include "runtime/workflow/transfer/stored_checkpoints.hpp"
+
+namespace rille::engine {
+
+namespace {
+
+constexpr std::int64_t ranks_max = 256;             // of a communicator
+constexpr std::int64_t share_patience_ms = 60'000;  // until the runner has heard of every rank's share
+constexpr std::int64_t share_pause_ms = 20;
+constexpr std::size_t trainings_max = 1000;  // of a run; older ones are forgotten
+
+Error no_share(std::int64_t rank, const std::string& why) {
+  Error e = make_error(ErrorKind::network, fmt::format("the share of rank {} is not here: {}", rank, why),
+                       "its machine is lost or cannot be reached; the checkpoint before stays the newest one");
+  e.retryable = true;
+  return e;
+}
+
+}  // namespace
+
+// Remembers where the machine has its rank's shares. A rank tells it anew with each checkpoint, and to each connection.
+void Calls::note_share(const std::shared_ptr<agent::AgentClient>& agent, const Value& published) {
+  const Value& share = published["share"];
+  const std::string training = share.text("training"), directory = share.text("directory");
+  const std::int64_t rank = share.integer("rank", -1), world = share.integer("world");
+  const std::size_t end = directory.rfind('/');
+  if (training.empty() || rank < 0 || rank >= world || world > ranks_max || end == std::string::npos) return;
+  if (shares_.size() >= trainings_max && !shares_.contains(training)) shares_.clear();
+  shares_[training][rank] = {agent, directory.substr(0, end)};
+}
+
+Async<Calls::RankShares> Calls::shares_of_rank(std::string training, std::int64_t rank, CancelToken token) {
+  const auto life = run_.life_.watch();
+  for (std::int64_t waited_ms = 0;; waited_ms += share_pause_ms) {
+    const auto found = shares_.find(training);
+    if (found != shares_.end())
+      if (const auto one = found->second.find(rank); one != found->second.end()) {
+        const std::shared_ptr<agent::AgentClient> agent = one->second.agent.lock();
+        if (agent && !agent->broken()) co_return one->second;  // else it is told anew to the next connection
+      }
+    if (waited_ms >= share_patience_ms) co_return no_share(rank, "its machine has not told of it");
+    RILLE_CO_CHECK(co_await sleep_for(run_.loop(), share_pause_ms, token));
+    if (life.ended()) co_return no_share(rank, "the run has ended");
+  }
+}
+
+// Lists the files of a checkpoint whose shares are on the machines of its ranks. `agent`: of rank 0, which has the
+// manifest of all.
+Async<std::shared_ptr<Calls::Holdings>> Calls::held_by_ranks(std::shared_ptr<agent::AgentClient> agent, Value published,
+                                                             CancelToken token) {
+  const Value& share = published["share"];
+  const std::string training = share.text("training"), manifest = share.text("manifest");
+  const std::int64_t world = share.integer("world"), step = published.integer("step");
+  if (world < 1 || world > ranks_max || !transfer::is_stored_file_name(manifest))
+    co_return agent::lie("a share of a checkpoint without a world or a manifest");
+  const auto life = run_.life_.watch();
+  const auto out = std::make_shared<Holdings>();
+  for (std::int64_t rank = 0; rank < world; ++rank) {
+    if (life.ended()) co_return no_share(rank, "the run has ended");
+    RILLE_CO_TRY(const RankShares place, co_await shares_of_rank(training, rank, token));
+    const std::shared_ptr<agent::AgentClient> there = rank == 0 ? agent : place.agent.lock();
+    if (!there) co_return no_share(rank, "the connection to its machine is closed");
+    const std::string folder = fmt::format("{}/step-{:08}", place.folder, step);
+    RILLE_CO_TRY(std::vector<transfer::StoredFile> files, co_await transfer::files_there(there, folder, token));
+    files.pop_back();  // the manifest of the share alone
+    for (transfer::StoredFile& file : files) {
+      if (rank == 0 && file.name == manifest) continue;
+      if (!out->places.emplace(file.name, HeldFile{there, folder + "/" + file.name}).second)
+        co_return make_error(ErrorKind::integrity, fmt::format("two ranks have a file '{}'", file.name),
+                             "every rank saves its own share of one checkpoint.state");
+      out->files.push_back(std::move(file));
+    }
+    if (rank > 0) continue;
+    const std::string path = folder + "/" + manifest;
+    RILLE_CO_TRY(const agent::FileInfo whole, co_await agent->stat(path, true, token));
+    if (whole.sha256.size() != 64) co_return agent::lie(fmt::format("'{}' without a SHA-256", manifest));
+    out->places[transfer::manifest_name] = {agent, path};
+    out->files.push_back({transfer::manifest_name, whole.size_bytes, whole.sha256});
+  }
+  const auto last = std::find_if(out->files.begin(), out->files.end(),
+                                 [](const transfer::StoredFile& f) { return f.name == transfer::manifest_name; });
+  std::rotate(last, last + 1, out->files.end());
+  co_return out;
+}
+
+}  // namespace rille::engine
