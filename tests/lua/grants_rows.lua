@@ -147,7 +147,7 @@ rille.optim.cosine rille.optim.ema rille.optim.groups rille.optim.linear rille.o
 rille.optim.one_cycle rille.optim.sgd rille.optim.step_decay rille.optim.wsd
 rille.gradcheck rille.plot
 rille.repl.builtins.describe rille.repl.builtins.names rille.repl.commands.new rille.repl.complete.new
-rille.repl.keep.new rille.repl.main rille.repl.show.result
+rille.repl.habits.of_name rille.repl.habits.of_syntax rille.repl.keep.new rille.repl.main rille.repl.show.result
 rille.train.validation
 io.type os.clock os.date os.difftime os.time
 ]]
