@@ -22,7 +22,7 @@ namespace rille::device {
 
 namespace {
 
-std::shared_ptr<Kernel> made(const std::string& source, bool checked = false) {
+std::shared_ptr<Kernel> checked_kernel(const std::string& source, bool checked = false) {
   KernelOptions options;
   options.checked = checked;
   options.file = "fault.lua";
@@ -67,7 +67,7 @@ bool says(const std::string& text, const std::string& part) { return text.find(p
 
 // A kernel with barriers that is right, after one that was not.
 void still_right() {
-  static const auto k = made(
+  static const auto k = checked_kernel(
       "__global__ void right(int* x) {\n  __shared__ int s[256]; s[threadIdx.x] = threadIdx.x;\n"
       "  __syncthreads(); x[blockIdx.x * 256 + threadIdx.x] = s[255 - threadIdx.x];\n}");
   std::vector<int> x(256 * 64, -1);
@@ -84,7 +84,7 @@ TEST_CASE("a division by zero is an error of the launch, with its line", "[.faul
   const std::string text =
       "__global__ void f(int* x, int d) {\n  int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
       "  x[i] = (100 + i) / d;\n}";  // Clang would divide 100 / d once, on no line
-  const auto k = made(text);
+  const auto k = checked_kernel(text);
   std::vector<int> x(1 << 14);
   for (int again = 0; again < 20; ++again) {  // in a loop, and over the whole team
     const auto e = kernel_failure(*k, shape_of(64, 256), {ints(x), number(0)});
@@ -96,13 +96,13 @@ TEST_CASE("a division by zero is an error of the launch, with its line", "[.faul
     still_right();
   }
   std::vector<int> smallest = {0, 1, -1};
-  CHECK(kernel_failure(*made("__global__ void f(int* x) { x[0] = (-2147483647 - x[1]) % x[2]; }"), shape_of(1, 1),
-                       {ints(smallest)})
+  CHECK(kernel_failure(*checked_kernel("__global__ void f(int* x) { x[0] = (-2147483647 - x[1]) % x[2]; }"),
+                       shape_of(1, 1), {ints(smallest)})
             .message.find("by -1") != std::string::npos);
 }
 
 TEST_CASE("checked mode names the thread that divides by zero", "[.fault]") {
-  const auto k = made("__global__ void f(int* x) {\n  x[threadIdx.x] %= 3 - (int)threadIdx.x;\n}", true);
+  const auto k = checked_kernel("__global__ void f(int* x) {\n  x[threadIdx.x] %= 3 - (int)threadIdx.x;\n}", true);
   std::vector<int> x(8, 5);
   CHECK(kernel_failure(*k, shape_of(1, 8), {ints(x)}).message ==
         "kernel f: thread (3,0,0) of block (0,0,0): divides a whole number by zero (fault.lua:11)");
@@ -112,14 +112,14 @@ TEST_CASE("checked mode names the thread that divides by zero", "[.fault]") {
 TEST_CASE("a pointer to nowhere is an error of the launch", "[.fault]") {
   std::vector<int> x(1 << 14, 1);
   LaunchArgument nil;
-  const auto reads = made(
+  const auto reads = checked_kernel(
       "__global__ void f(const int* p, int* x) {\n"
       "  int i = blockIdx.x * blockDim.x + threadIdx.x;\n  x[i] = p[i + 2];\n}");
   CHECK(says(kernel_failure(*reads, shape_of(64, 256), {nil, ints(x)}).message,
              "an address without memory (fault.lua:12)"));
   still_right();
   // From the middle of a block whose threads wait: their stacks are given up as they stand.
-  const auto waits = made(
+  const auto waits = checked_kernel(
       "__global__ void f(int* p, int* x) {\n  __shared__ int s[256];\n  s[threadIdx.x] = 1;\n"
       "  __syncthreads();\n  if (threadIdx.x == 77) p[1] = s[3];\n  __syncthreads();\n"
       "  x[threadIdx.x] = __shfl_sync(~0u, 1, 0);\n}");
@@ -128,9 +128,10 @@ TEST_CASE("a pointer to nowhere is an error of the launch", "[.fault]") {
                "at 0x4, an address without memory (fault.lua:14)"));
     still_right();
   }
-  const auto far = made("__global__ void f(int* x) { x[0] = *(int*)0x123456789abcdef0ull; }");  // no address at all
+  const auto far =
+      checked_kernel("__global__ void f(int* x) { x[0] = *(int*)0x123456789abcdef0ull; }");  // no address at all
   CHECK(says(kernel_failure(*far, shape_of(1, 1), {ints(x)}).message, "reads or writes at an address without memory"));
-  const auto inside = made("__global__ void f(int* p, int n) { memset(p, 0, n); }");
+  const auto inside = checked_kernel("__global__ void f(int* p, int n) { memset(p, 0, n); }");
   CHECK(says(kernel_failure(*inside, shape_of(1, 1), {nil, number(100)}).message, "an address without memory"));
 }
 
@@ -141,14 +142,14 @@ TEST_CASE("a stack that is used up is an error of the launch", "[.fault]") {
       "  return n <= 0 ? a[0] : deep(n - 1, x) + a[1] + x[0];\n}\n"
       "__global__ void f(int* x) { __syncthreads(); x[threadIdx.x] = deep(200, x); }";
   std::vector<int> x(8);
-  const auto e = kernel_failure(*made(text), shape_of(1, 8), {ints(x)});
+  const auto e = kernel_failure(*checked_kernel(text), shape_of(1, 8), {ints(x)});
   CHECK(says(e.message, "a thread needs more than the 132 kB of its stack"));
   CHECK(says(e.hint, "recursion"));
   still_right();
 }
 
 TEST_CASE("a fault of one block ends a cooperative launch", "[.fault]") {
-  const auto k = made(
+  const auto k = checked_kernel(
       "#include <cooperative_groups.h>\n__global__ void f(int* x, int d) {\n"
       "  if (blockIdx.x == 3) x[threadIdx.x] = 100 / d;\n  cooperative_groups::this_grid().sync();\n}");
   std::vector<int> x(32);
@@ -161,7 +162,8 @@ TEST_CASE("launches from several threads keep their faults apart", "[.fault]") {
   std::vector<std::thread> threads;
   std::atomic<int> faults{0}, right{0};
   for (int t = 0; t < 4; ++t) {
-    const auto k = made("__global__ void f" + std::to_string(t) + "(int* x, int d) { x[threadIdx.x] = 6 / d; }");
+    const auto k =
+        checked_kernel("__global__ void f" + std::to_string(t) + "(int* x, int d) { x[threadIdx.x] = 6 / d; }");
     threads.emplace_back([&faults, &right, k] {
       std::vector<int> x(32);
       for (int i = 0; i < 200; ++i) {
@@ -190,7 +192,7 @@ void own_handler(int signal, siginfo_t*, void*) {
 void one_launch() {
   std::vector<int> x(1);
   std::string said;
-  REQUIRE(made("__global__ void f(int* x) { x[0] = 1; }")->run(shape_of(1, 1), {ints(x)}, said).ok());
+  REQUIRE(checked_kernel("__global__ void f(int* x) { x[0] = 1; }")->run(shape_of(1, 1), {ints(x)}, said).ok());
 }
 
 // How a child process ends that does this.
@@ -215,7 +217,7 @@ TEST_CASE("a fault that is not a kernel's goes to the handler that was there bef
   ::sigaction(SIGSEGV, &own, nullptr);
   std::vector<int> x(1);
   LaunchArgument nil;
-  const auto bad = made("__global__ void f(int* x) { x[0] = 1; }");
+  const auto bad = checked_kernel("__global__ void f(int* x) { x[0] = 1; }");
   CHECK(says(kernel_failure(*bad, shape_of(1, 1), {nil}).message, "an address without memory"));
   CHECK(came == 0);
   if (sigsetjmp(back, 1) == 0) *reinterpret_cast<volatile int*>(8) = 1;
