@@ -206,9 +206,9 @@ TEST_CASE("a run is not resumed without the host program's modules, and stays as
   {  // as `rille resume` does
     Result<std::unique_ptr<Loop>> loop = Loop::create();
     REQUIRE(loop);
-    engine::EngineOptions resumed;
-    resumed.home = first.home;
-    Result<std::unique_ptr<engine::Engine>> engine = engine::Engine::open(**loop, resumed);
+    engine::EngineOptions at;
+    at.home = first.home;
+    Result<std::unique_ptr<engine::Engine>> engine = engine::Engine::open(**loop, at);
     REQUIRE(engine);
     Result<std::unique_ptr<engine::Run>> resumed = run_blocking(**loop, (*engine)->resume("last", engine::RunHooks()));
     REQUIRE(!resumed);
