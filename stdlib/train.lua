@@ -67,7 +67,7 @@ Saver.__index = Saver
 
 local function saver(options, ranks)
   return setmetatable({ options = options, ranks = ranks, directory = options.directory or options.dir or "checkpoints",
-    every = options.every or 50, keep = options.keep or 3, keep_every = options.keep_every or 0 }, Saver)
+    saves = 0, every = options.every or 50, keep = options.keep or 3, keep_every = options.keep_every or 0 }, Saver)
 end
 
 -- Opens the store, if there is one, and brings its newest checkpoint here if it is newer than those here.
@@ -101,8 +101,9 @@ end
 function Saver:send(pause_ms)
   if not self:sent() or not self.unsent then return end
   local done = self.unsent
+  if self.saves - done.number >= self.keep then return end -- the next one replaces it, and will be sent
   self.upload = native.stored_send(self.stored, done.directory, done.step, self.keep, self.keep_every, pause_ms or 0)
-  self.newest, self.unsent, self.behind = done, nil, 0
+  self.newest, self.unsent = done, nil
 end
 
 -- How often the last checkpoint is sent again if it fails for a reason that may pass.
@@ -124,6 +125,7 @@ end
 
 function Saver:published(done)
   self.write, self.last, self.cost = nil, done, native.clock() - self.began
+  done.number = self.saves
   if self.place then self.place.manifest = done.manifest end
   native.emit { event = "checkpoint", step = done.step, directory = done.directory, size_bytes = done.size_bytes,
     keep = self.keep, keep_every = self.keep_every, share = self.place }
@@ -167,11 +169,9 @@ end
 
 function Saver:save(step, losses)
   self:settle_shares()
-  if self.upload then
-    -- The checkpoint that is being sent must not be removed as too old meanwhile.
-    self.behind = self.behind + 1
-    if self.behind >= self.keep then self:sent(true) end
-  end
+  self.saves = self.saves + 1
+  -- The checkpoint that is being sent must not be removed as too old meanwhile.
+  if self.upload and self.saves - self.newest.number >= self.keep then self:sent(true) end
   self.ranks:same_buffers()
   self.began, self.step = native.clock(), step
   local options = { directory = self.directory, step = step, keep = self.options.keep,

@@ -16,7 +16,7 @@ tap.test("inspect shows what the prompt shows", function()
   tap.ok(rille.inspect(("x"):rep(1000)):find('%.%.%."$'))
   local long = {}
   for i = 1, 100 do long[i] = i end
-  tap.ok(rille.inspect(long):find("40,\n  %.%.%. more\n"))
+  tap.ok(rille.inspect(long):find("40,\n  %.%.%. 60 more\n"))
   tap.ok(rille.inspect(rille.device("cpu"):tensor { 1.5, 2 }):find("1.5"))
   tap.equal(rille.inspect(setmetatable({}, { __tostring = function() return "mine" end })), "mine")
 end)

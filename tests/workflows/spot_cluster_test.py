@@ -2,7 +2,7 @@
 """workflows/spot_cluster.lua, unchanged: on the simulated cloud, and for real on four machines of this one with moto as
 S3. One of them is lost in the middle: the losses are those of a calm run, the checkpoints in the store are whole, and
 nothing stays rented. By a Python that has moto. usage: spot_cluster_test.py RILLE SCRIPT"""
-import json, os, re, shutil, subprocess, sys, time
+import json, os, re, shutil, subprocess, sys, tempfile, time
 
 import boto3
 
@@ -73,19 +73,20 @@ def train(moto, name, which=None):
     return result, said
 
 
-def rehearse():
+def rehearse(home):
     out = subprocess.run([rille, "simulate", script, "-n", "30", "--json"], capture_output=True, text=True, timeout=200,
-                         env=dict(os.environ, RILLE_HOME="/nowhere/at/all", NO_COLOR="1"))
+                         env=dict(os.environ, RILLE_HOME=home, NO_COLOR="1"))
     data = json.loads(out.stdout)
     assert data["ended_well"] == 30 and data["preemptions"]["p50"] >= 1, out.stdout + out.stderr
     assert 6 * 3600 <= data["seconds"]["p50"] < 8 * 3600 and 50 < data["cost"]["p50"] < 1500, data
     out = subprocess.run([rille, "plan", script], capture_output=True, text=True, timeout=200,
-                         env=dict(os.environ, RILLE_HOME="/nowhere/at/all", NO_COLOR="1"))
+                         env=dict(os.environ, RILLE_HOME=home, NO_COLOR="1"))
     assert out.returncode == 0 and out.stdout.count("H100") == 4 and ":spot" in out.stdout, out.stdout + out.stderr
 
 
 need.own_network()
-rehearse()
+with tempfile.TemporaryDirectory() as empty:
+    rehearse(empty)
 # An address of a private network: the machines would not fetch from a loopback one by themselves.
 subprocess.run(["ip", "address", "add", ADDRESS + "/24", "dev", "lo"], check=True)
 moto = Moto()
