@@ -168,12 +168,12 @@ staged(rille.rent("late", mine), "s3://bucket/big")""")
 
         self.server.before = before
         sums, done = self.staged("""
-mine.count = 8
+mine.count = 4
 rille.cluster("gang", mine):each("data", function(box) staged(box, "s3://bucket/big") end)""")
         self.assertEqual(len(killed), 1)
-        self.assertEqual(sums, [digest] * 8)
+        self.assertEqual(sums, [digest] * 4)
         # At most: the killed one's parts once more, by the one that takes its place.
-        self.assertLess(sum(self.server.ranges.values()), 2 * 6 + 8, self.server.ranges)
+        self.assertLess(sum(self.server.ranges.values()), 2 * 6 + 4, self.server.ranges)
 
     def test_outside_of_a_cluster_a_digest_is_needed(self):
         for key, size in (("one", 100_000), ("two", 100_001)):

@@ -40,7 +40,7 @@ gang:each("ranks", function(box, index)
     source:seed(11)
     local data = rille.data.arrays({ source:randn { 48, 128 } }, { batch = 24 / o.world, seed = 5, split = 0 })
     rille.train { update = function(x)
-      if o.steps == 100000 then rille.sleep("20ms") end -- each step has a checkpoint, of which three are kept
+      if o.steps == 100000 then rille.sleep("500ms") end -- each step has a checkpoint; the runner must get one of three
       local loss = ((model(x) - 1) ^ 2):mean()
       loss:backward()
       opt:step()
