@@ -50,7 +50,7 @@ local function way(ranks, options, store, name)
   return sees and "together" or sends and "apart" or nil
 end
 
--- Called on every rank: begins to write the state. options: those of checkpoint.begin; store: the address to which the
+-- Called on every rank: begins to write the state. options: as in checkpoint.begin; store: the address to which the
 -- training sends checkpoints by itself, if any. Returns nil where rank 0 writes alone; then nothing was begun.
 function shares.begin(ranks, state, options, store)
   local gathering, name

@@ -27,7 +27,7 @@ class PrometheusText {
  public:
   using Labels = std::vector<std::pair<std::string, std::string>>;
   void add(const std::string& family, const std::string& help, const Labels& labels, double value);
-  // The last value of each series of a run; those of GPUs under the names of NVIDIA's DCGM exporter.
+  // The last value of each series of a run. GPU series have the names of NVIDIA's DCGM exporter.
   void add_run(const std::string& run, const MetricList& all);
   std::string text() const;
 

@@ -44,7 +44,7 @@ Async<Calls::RankShares> Calls::shares_of_rank(std::string training, std::int64_
     if (found != shares_.end())
       if (const auto one = found->second.find(rank); one != found->second.end()) {
         const std::shared_ptr<agent::AgentClient> agent = one->second.agent.lock();
-        if (agent && !agent->broken()) co_return one->second;  // else it is told anew to the next connection
+        if (agent && !agent->broken()) co_return one->second;  // else the next connection tells it again
       }
     if (waited_ms >= share_patience_ms) co_return no_share(rank, "its machine has not told of it");
     RILLE_CO_CHECK(co_await sleep_for(run_.loop(), share_pause_ms, token));

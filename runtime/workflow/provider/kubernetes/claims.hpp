@@ -13,7 +13,7 @@ namespace rille::provider {
 constexpr const char* kube_volume_label = "rille-volume";
 constexpr const char* kube_default_class = "default";  // the kind of the cluster's own default class
 
-// The kinds of volumes: the default class, then those of the settings (storage_classes).
+// The kinds of volumes: the default class, then the classes in the settings (storage_classes).
 std::vector<VolumeKind> kube_volume_kinds(const KubeSettings& settings);
 // The offers, one per zone of the nodes; of a shared kind one for all zones (region ""), unless a region is asked for.
 std::vector<Offer> kube_volume_offers(const Value::Array& nodes, const KubeSettings& settings, const VolumeWish& wish);
