@@ -154,7 +154,8 @@ Async<std::optional<agent::PullShare>> Fanout::join(Wanted wanted, bool again, C
 }
 
 // The members form a tree: of those that are alive, the one at place n asks the one at (n - 1) / 2, then that one's
-// parent, up to the first. So no two ask each other, and each is asked by two at most while all is well.
+// parent, up to the first; and last the second, which asks the server if the first is gone. So no two ask each other,
+// and each is asked by two at most while all is well.
 agent::PullShare Fanout::share_for(Object& object, const Wanted& wanted, bool again) {
   std::erase_if(object.members,
                 [&](const Member& m) { return m.lease == wanted.lease && !same(m.agent, wanted.agent); });
@@ -164,10 +165,14 @@ agent::PullShare Fanout::share_for(Object& object, const Wanted& wanted, bool ag
     if (alive(*mine)) before.push_back(&*mine);
   agent::PullShare out;
   out.id = object.id, out.key = object.key, out.digests = agent::encode_digests(object.digests);
+  const auto ask = [&](std::size_t at) { out.machines.push_back(*machines_.at(before[at]->lease).addresses); };
+  bool second = false;
   for (std::size_t at = before.size(); at > 0;) {
     at = (at - 1) / 2;
-    out.machines.push_back(*machines_.at(before[at]->lease).addresses);
+    second |= at == 1;
+    ask(at);
   }
+  if (!second && before.size() > 1) ask(1);
   if (!before.empty()) out.size_bytes = object.size_bytes, out.version = object.version;
   const bool joins = mine == object.members.end();
   if (joins) mine = object.members.insert(mine, Member{wanted.lease, wanted.name, wanted.agent, 0, ""});

@@ -172,7 +172,7 @@ mine.count = 4
 rille.cluster("gang", mine):each("data", function(box) staged(box, "s3://bucket/big") end)""")
         self.assertEqual(len(killed), 1)
         self.assertEqual(sums, [digest] * 4)
-        # At most: the killed one's parts once more, by the one that takes its place.
+        # At most: the killed one's parts once more, by the second machine, and those that were on their way.
         self.assertLess(sum(self.server.ranges.values()), 2 * 6 + 4, self.server.ranges)
 
     def test_outside_of_a_cluster_a_digest_is_needed(self):
