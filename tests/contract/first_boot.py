@@ -56,6 +56,7 @@ def prepare(root):
         os.chmod(f"{root}/stubs/{name}", 0o755)
     Path(root, "sshd_config").write_text(
         "Port 22\nListenAddress 0.0.0.0\nHostKey /etc/ssh/ssh_host_ed25519_key\nPidFile none\nStrictModes no\n"
+        "KexAlgorithms curve25519-sha256\n"  # the default takes 0.2 s of a core
         "UsePAM no\nAuthorizedKeysFile /root/.ssh/authorized_keys\nPermitRootLogin prohibit-password\n"
         "PasswordAuthentication no\nKbdInteractiveAuthentication no\nLogLevel ERROR\n")
 

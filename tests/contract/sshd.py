@@ -29,6 +29,7 @@ class Sshd:
             file.write(f"[127.0.0.1]:{self.port} {key}\n")
         with open(f"{self.folder}/sshd_config", "w") as file:
             file.write(f"Port {self.port}\nListenAddress 127.0.0.1\nHostKey {self.folder}/host\nPidFile none\n"
+                       "KexAlgorithms curve25519-sha256\n"  # the default takes 0.2 s of a core
                        f"AuthorizedKeysFile {self.folder}/authorized\nStrictModes no\nUsePAM no\n"
                        "PasswordAuthentication no\nKbdInteractiveAuthentication no\nPermitRootLogin yes\n"
                        "MaxStartups 100\nMaxSessions 100\nLogLevel ERROR\nAcceptEnv *\n")

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <unordered_set>
+#include <utility>
 
 #include "runtime/core/store/beneath.hpp"
 
@@ -14,12 +15,14 @@ namespace {
 constexpr std::size_t files_max = 1'000'000;
 constexpr std::size_t row_bytes = 200;  // of a planned file without its key
 
-// The characters of a text; bytes that are not UTF-8 stand alone or with the character before.
+// Bytes that are not UTF-8 stand alone or with the character before.
+bool begins_character(char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }
+
 std::vector<std::string_view> characters(std::string_view text) {
   std::vector<std::string_view> out;
   for (std::size_t at = 0; at < text.size();) {
     std::size_t end = at + 1;
-    while (end < text.size() && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) ++end;
+    while (end < text.size() && !begins_character(text[end])) ++end;
     out.push_back(text.substr(at, end - at));
     at = end;
   }
@@ -52,48 +55,65 @@ std::vector<Piece> pieces_of(std::string_view pattern) {
 // Follows all ways through the pattern at once, so that no key makes it slow.
 class Ways {
  public:
-  explicit Ways(std::vector<Piece> pieces) : pieces_(std::move(pieces)), at_(pieces_.size() + 1) { reach(at_, 0); }
-  void take(std::string_view character) {
-    std::vector<bool> next(at_.size());
-    for (std::size_t i = 0; i < pieces_.size(); ++i)
-      if (at_[i]) step(next, i, character);
-    at_ = std::move(next);
+  explicit Ways(std::string_view pattern) : pieces_(pieces_of(pattern)), seen_(pieces_.size() + 1) {}
+  bool lead_to(std::string_view key) {
+    at_.clear();
+    ++turn_;
+    reach(at_, 0);
+    for (std::size_t i = 0; i < key.size() && !at_.empty();) {
+      std::size_t end = i + 1;
+      while (end < key.size() && !begins_character(key[end])) ++end;
+      take(key.substr(i, end - i));
+      i = end;
+    }
+    return std::find(at_.begin(), at_.end(), pieces_.size()) != at_.end();
   }
-  bool ended() const { return at_.back(); }
 
  private:
-  void step(std::vector<bool>& next, std::size_t i, std::string_view character) {
+  void take(std::string_view character) {
+    next_.clear();
+    ++turn_;
+    for (const std::size_t i : at_)
+      if (i < pieces_.size()) step(i, character);
+    at_.swap(next_);
+  }
+  void step(std::size_t i, std::string_view character) {
     const Piece& piece = pieces_[i];
     const bool slash = character == "/";
     switch (piece.kind) {
       case Piece::Kind::literal:
-        if (piece.text == character) reach(next, i + 1);
+        if (piece.text == character) reach(next_, i + 1);
         break;
       case Piece::Kind::one:
-        if (!slash) reach(next, i + 1);
+        if (!slash) reach(next_, i + 1);
         break;
       case Piece::Kind::name:
-        if (!slash) reach(next, i);
+        if (!slash) reach(next_, i);
         break;
-      case Piece::Kind::any: reach(next, i); break;
+      case Piece::Kind::any: reach(next_, i); break;
       case Piece::Kind::folders:  // goes on only behind a whole name
-        next[i] = true;
-        if (slash) reach(next, i);
+        add(next_, i);
+        if (slash) reach(next_, i + 1);
         break;
     }
   }
   // Pieces that may stand for nothing are passed at once.
-  void reach(std::vector<bool>& ways, std::size_t i) {
+  void reach(std::vector<std::size_t>& ways, std::size_t i) {
     for (;; ++i) {
-      ways[i] = true;
+      add(ways, i);
       if (i == pieces_.size()) return;
       const Piece::Kind kind = pieces_[i].kind;
       if (kind == Piece::Kind::literal || kind == Piece::Kind::one) return;
     }
   }
+  void add(std::vector<std::size_t>& ways, std::size_t i) {
+    if (std::exchange(seen_[i], turn_) != turn_) ways.push_back(i);
+  }
 
   std::vector<Piece> pieces_;
-  std::vector<bool> at_;  // the pieces that may come next
+  std::vector<std::size_t> at_, next_;  // the pieces that may come next
+  std::vector<std::uint64_t> seen_;     // in which turn each was added
+  std::uint64_t turn_ = 0;
 };
 
 Error not_below(const std::string& address, const std::string& why) {
@@ -119,10 +139,11 @@ Error none_of(const objects::ObjectStore& store, const std::string& key) {
 // Adds the objects of a list that match; pattern "": all.
 Async<> list_files(objects::ObjectStore& store, std::string prefix, std::string pattern,
                    std::shared_ptr<MemoryUse> memory, FoundObjects& out, CancelToken token) {
+  Ways ways(pattern);
   const std::function<Result<>(const objects::ListPage&)> each = [&](const objects::ListPage& page) -> Result<> {
     std::size_t bytes = 0;
     for (const objects::ObjectInfo& info : page.objects) {
-      if (is_folder_mark(info) || (!pattern.empty() && !matches(pattern, info.key))) continue;
+      if (is_folder_mark(info) || (!pattern.empty() && !ways.lead_to(info.key))) continue;
       if (!info.key.starts_with(prefix))
         return make_error(
             ErrorKind::integrity,
@@ -162,11 +183,7 @@ bool is_pattern(std::string_view key) { return key.find_first_of("*?") != std::s
 
 std::string_view literal_prefix(std::string_view pattern) { return pattern.substr(0, pattern.find_first_of("*?")); }
 
-bool matches(std::string_view pattern, std::string_view key) {
-  Ways ways(pieces_of(pattern));
-  for (const std::string_view character : characters(key)) ways.take(character);
-  return ways.ended();
-}
+bool matches(std::string_view pattern, std::string_view key) { return Ways(pattern).lead_to(key); }
 
 bool is_folder_mark(const objects::ObjectInfo& info) { return info.key.ends_with('/') && info.size_bytes == 0; }
 

@@ -12,7 +12,7 @@ ROW = ("<Contents><Key>{}</Key><LastModified>2026-01-01T00:00:00.000Z</LastModif
 
 
 def key(number):
-    return f"d/{number:09}/" + "a-rather-long-name-of-an-object-" * 6
+    return f"d/{number:09}/" + "a-rather-long-name-of-an-object-" * 20
 
 
 class Bucket(http.server.BaseHTTPRequestHandler):
