@@ -1,5 +1,5 @@
 """A Python program with Rille in it, which checks what docs/manual/python.md says."""
-import asyncio, gc, os, signal, sys, threading
+import asyncio, gc, os, signal, sys, threading, time
 
 import numpy
 
@@ -131,9 +131,14 @@ async def coroutines():
             await asyncio.wait_for(run, 0.05)
         except asyncio.TimeoutError:
             pass
-        while run.active:
+        end = time.monotonic() + 20  # the loop's own timer is a minute away
+        while run.active and time.monotonic() < end:
             await asyncio.sleep(0)
-        check("a cancelled task cancels its run", run.state == "cancelled", run.state)
+        check("a cancelled task cancels its run at once", run.state == "cancelled", run.state)
+        sleeps = runtime.run("require('rille').sleep('1h')")
+        await asyncio.sleep(0.05)  # the loop sets its timer
+        check("a coroutine's result does not wait for a timer", await asyncio.wait_for(f.begin(1), 20) == 2)
+        sleeps.cancel()
 
 
 def interrupted(runtime):

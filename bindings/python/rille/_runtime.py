@@ -343,7 +343,9 @@ class Runtime:
         self._loop = self._timer = None
 
     def _changed(self):
-        if self._loop is not None and self._timer is None:
+        if self._loop is not None:
+            if self._timer is not None:
+                self._timer.cancel()  # it may be far away
             self._timer = self._loop.call_soon(self._turn_now)
 
     def _turn_now(self):
