@@ -156,7 +156,7 @@ TEST_CASE_METHOD(HostileFixture, "what a machine says while a call runs is in ra
 // RILLE_SEEDS: how many sessions of random lies.
 TEST_CASE_METHOD(HostileFixture, "no lie ends the runner or leaves the target") {
   const char* seeds = std::getenv("RILLE_SEEDS");
-  const int count = seeds ? std::atoi(seeds) : 40;
+  const int count = seeds ? std::atoi(seeds) : 12;  // fuzz.agent_sessions tells many more lies
   fs::create_directories(target);
   fs::create_directories(temp.file("elsewhere"));
   fs::create_directory_symlink(temp.file("elsewhere"), target + "/link");
@@ -164,7 +164,7 @@ TEST_CASE_METHOD(HostileFixture, "no lie ends the runner or leaves the target") 
     INFO("seed " << seed);
     auto client = meet(std::to_string(seed));
     CancelSource enough;
-    Timer limit(*loop, 2000, [&] { enough.cancel(make_error(ErrorKind::timeout, "an answer that never comes")); });
+    Timer limit(*loop, 1000, [&] { enough.cancel(make_error(ErrorKind::timeout, "an answer that never comes")); });
     (void)wait(client->get("loot", target, {}, enough.token()));
     (void)wait(client->list("loot", enough.token()));
     (void)wait(client->describe(enough.token()));

@@ -1,6 +1,7 @@
 #include <malloc.h>
 
 #include <catch2/catch.hpp>
+#include <cstdlib>
 
 #include "runtime/core/store/journal_failure.hpp"
 #include "tests/unit/engine/world.hpp"
@@ -155,6 +156,7 @@ TEST_CASE("a cancelled run unwinds from the same place after a crash at any late
   int schedules = 0, cancelled = 0;
   for (int cancel = 1; cancel <= calm.places; ++cancel) {
     for (int crash = cancel; crash <= calm.places + 2; ++crash) {
+      if (!std::getenv("RILLE_LONG") && (cancel + crash) % 3) continue;
       INFO("cancelled at place " << cancel << ", crash at place " << crash);
       World world;
       world.cancel_at = cancel;
