@@ -3,13 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
-#include <fstream>
-#include <sstream>
 
 #include "runtime/core/base/did_you_mean.hpp"
 #include "runtime/core/base/places.hpp"
+#include "runtime/core/store/settings.hpp"
 #include "runtime/workflow/provider/addressed.hpp"
 #include "runtime/workflow/provider/alibaba/alibaba.hpp"
 #include "runtime/workflow/provider/alibaba/ram.hpp"
@@ -126,21 +124,13 @@ const std::vector<std::string>& provider_names() {
 Result<std::vector<std::unique_ptr<Provider>>> make_providers(Loop& loop, const std::string& settings_file,
                                                               const std::string& home) {
   std::vector<std::unique_ptr<Provider>> out;
-  std::ifstream file(settings_file, std::ios::binary);
-  if (!file) return errno_error("read", settings_file, errno);
-  std::stringstream text;
-  text << file.rdbuf();
   const auto wrong = [&](const std::string& what, std::string hint) {
     return make_error(ErrorKind::config, settings_file + ": " + what, std::move(hint));
   };
-  Result<Value> settings = Value::from_json(text.str());
-  if (!settings) return wrong(settings.error().message, "it is JSON: {\"ssh\": {\"hosts\": [\"me@gpu1\"]}}");
-  if (settings->as_array() && settings->as_array()->empty()) return out;  // an empty Lua table is written as []
-  if (!settings->as_object())
-    return wrong("it is not an object", "an object with a field per provider: {\"ssh\": {\"hosts\": [\"me@gpu1\"]}}");
-  const Result<AddressPrices> addresses = read_address_prices((*settings)["address_price"]);
+  RILLE_TRY(const Value settings, store::read_settings(settings_file));
+  const Result<AddressPrices> addresses = read_address_prices(settings["address_price"]);
   if (!addresses) return wrong(addresses.error().message, addresses.error().hint);
-  for (const auto& [name, part] : *settings->as_object()) {
+  for (const auto& [name, part] : *settings.as_object()) {
     if (name == "rates") {
       if (const Result<Rates> rates = read_rates(part); !rates) return wrong(rates.error().message, rates.error().hint);
       continue;

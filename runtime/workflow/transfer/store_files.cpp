@@ -13,13 +13,14 @@
 #include "runtime/core/loop/thread_job.hpp"
 #include "runtime/core/loop/together.hpp"
 #include "runtime/core/store/file.hpp"
+#include "runtime/core/store/settings.hpp"
 
 namespace rille::transfer {
 
 namespace {
 
 constexpr std::int64_t whole_max = 64 << 20;  // a larger file is sent in parts
-constexpr std::int64_t usual_part_bytes = 16 << 20, settings_bytes_max = 16 << 20;
+constexpr std::int64_t usual_part_bytes = 16 << 20;
 constexpr int parts_at_once = 4;
 
 // A file that is sent. Shared with the requests that read it.
@@ -119,14 +120,7 @@ Async<objects::Part> put_range(objects::ObjectStore& store, std::shared_ptr<Send
 
 Result<std::unique_ptr<objects::ObjectStore>> open_users_store(const objects::ObjectUrl& url, Loop& loop,
                                                                MayConnect may_connect) {
-  Value settings;
-  if (const std::string file = providers_file(); !file.empty()) {
-    RILLE_TRY(const std::string text, store::read_file(file, settings_bytes_max));
-    Result<Value> read = Value::from_json(text);
-    if (!read)
-      return make_error(ErrorKind::config, fmt::format("{}: {}", file, read.error().message), "correct this JSON file");
-    settings = std::move(*read);
-  }
+  RILLE_TRY(const Value settings, store::read_settings(providers_file()));
   const objects::StoreSetup setup{loop, settings, std::move(may_connect)};
   return objects::open_store(url, setup);
 }

@@ -8,6 +8,7 @@
 #include "runtime/core/base/text.hpp"
 #include "runtime/core/net/credentials/chain.hpp"
 #include "runtime/core/store/file.hpp"
+#include "runtime/core/store/settings.hpp"
 #include "runtime/workflow/provider/manner.hpp"
 
 namespace rille::provider {
@@ -16,7 +17,6 @@ namespace {
 
 constexpr std::int64_t kept_us = 24LL * 3'600'000'000;
 constexpr std::size_t parts_max = 64, kept_rows_max = 1'000'000;
-constexpr std::int64_t settings_bytes_max = 16 << 20;
 
 // A hash of HOME and of the environment variables that the provider depends on; the values are not stored.
 std::string environment_of(const std::string& provider) {
@@ -75,16 +75,7 @@ std::string to_text(const std::vector<AskedRegion>& unasked) {
 
 Result<OfferSettings> read_offer_settings(const std::string& settings_file) {
   OfferSettings out;
-  if (settings_file.empty()) return out;
-  RILLE_TRY(const std::string text, store::read_file(settings_file, settings_bytes_max));
-  const Result<Value> read = Value::from_json(text);
-  if (!read)
-    return make_error(ErrorKind::config, settings_file + ": " + read.error().message, "correct this JSON file");
-  const Value& settings = *read;
-  if (settings.as_array() && settings.as_array()->empty()) return out;
-  if (!settings.as_object())
-    return make_error(ErrorKind::config, settings_file + ": it is not an object",
-                      "it names the providers, as in {\"aws\": {\"regions\": [\"us-east-1\"]}}");
+  RILLE_TRY(const Value settings, store::read_settings(settings_file));
   for (const auto& [name, part] : *settings.as_object()) {
     if (name == "rates") {
       RILLE_TRY(out.rates, read_rates(part));
