@@ -1,8 +1,10 @@
 """docs/ as a site: `./bootstrap site`. Sphinx reads the Markdown as it stands; its search works from file://."""
-import os, re
+import os, re, sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from gallery import JOBS, ROOT  # noqa: E402
+
 project, author, copyright = "Rille", "Rille's authors", "Rille's authors"
 release = version = re.search(r"project\(\w+ VERSION ([\d.]+)", (ROOT / "CMakeLists.txt").read_text()).group(1)
 extensions = ["myst_parser"]
@@ -16,6 +18,8 @@ html_theme = "sphinx_rtd_theme"
 html_title = f"Rille {release}"
 html_show_sourcelink = False
 html_copy_source = False
+EXTRA = Path(os.environ.get("RILLE_SITE_EXTRA", ROOT / "build" / "extra"))  # gallery.py writes its reports there
+html_extra_path = [str(EXTRA)] if EXTRA.is_dir() else []
 REPOSITORY = os.environ.get("RILLE_REPOSITORY", "")  # where files outside docs/ can be read; "": their names only
 
 SECTIONS = [
@@ -47,6 +51,15 @@ OUTSIDE = re.compile(r"\[([^\]]+)\]\((?:\.\./)+([A-Z][A-Z]+\.md(?:#[^)]*)?|"
                      r"(?:workflows|stdlib|bindings|tests|runtime|kernels)/[^)]+)\)")
 
 
+def gallery():
+    """Links to the reports that gallery.py has made, for the gallery's page; a line instead if it has not."""
+    links = [f'<li><a href="../gallery/{name}.html">{name}.lua</a>: {what}</li>' for name, (_, what) in JOBS.items()
+             if (EXTRA / "gallery" / f"{name}.html").is_file()]
+    if not links:
+        return "\nThis copy of the site was built without them: `./bootstrap build` comes before `./bootstrap site`.\n"
+    return "\n<ul>\n" + "\n".join(links) + "\n</ul>\n"
+
+
 def outside(match):
     """A link to a file that is not in docs/."""
     text, target = match.groups()
@@ -56,7 +69,7 @@ def outside(match):
 
 def read(app, page, source):
     text = OUTSIDE.sub(outside, source[0])
-    source[0] = text + (contents() if page == root_doc else "")
+    source[0] = text + (contents() if page == root_doc else gallery() if page == "manual/gallery" else "")
 
 
 def setup(app):
