@@ -48,4 +48,26 @@ function Kernel:suggest_block() end
 ---@error denied without the grant `kernels`
 function Kernel:cubin(arch) end
 
+--- The kernel in PTX, NVIDIA's assembly language for virtual machines, by NVRTC. Needs no GPU; not cached.
+---@param arch? string "sm_80", "sm_90a", "sm_120"; default: the kernel's GPU, or "sm_90" if it is compiled for the CPU
+---@return string text
+---@mark ephemeral
+---@async
+---@error invalid it does not compile for a GPU (code "kernel_compile"), or there is no such architecture
+---@error device there is no NVRTC
+---@error denied without the grant `kernels`
+---@example
+--- for line in kernel:ptx("sm_90"):gmatch("[^\n]*fma[^\n]*") do print(line) end
+function Kernel:ptx(arch) end
+
+--- The kernel's machine code for a GPU, as `nvdisasm` of the CUDA toolkit lists it. Needs no GPU.
+---@param arch? string as for `ptx`
+---@return string text
+---@mark ephemeral
+---@async
+---@error invalid it does not compile for a GPU (code "kernel_compile"), or there is no such architecture
+---@error device there is no NVRTC, or no nvdisasm
+---@error denied without the grant `kernels`
+function Kernel:sass(arch) end
+
 return Kernel

@@ -18,6 +18,8 @@ rows.needs = {
   ["Instance:replace"] = "providers process",
   ["Instance:stage"] = "read network providers process",
   ["Kernel:cubin"] = "kernels",
+  ["Kernel:ptx"] = "kernels",
+  ["Kernel:sass"] = "kernels",
   ["Store:delete"] = "network providers",
   ["Store:exists"] = "network providers",
   ["Store:get"] = "network providers write",
@@ -147,7 +149,8 @@ rille.optim.cosine rille.optim.ema rille.optim.groups rille.optim.linear rille.o
 rille.optim.one_cycle rille.optim.sgd rille.optim.step_decay rille.optim.wsd
 rille.gradcheck rille.plot
 rille.repl.builtins.describe rille.repl.builtins.names rille.repl.commands.new rille.repl.complete.new
-rille.repl.habits.of_name rille.repl.habits.of_syntax rille.repl.keep.new rille.repl.main rille.repl.show.result
+rille.repl.habits.of_name rille.repl.habits.of_syntax rille.repl.keep.new rille.repl.main
+rille.repl.show.fitting rille.repl.show.result rille.repl.show.whole
 rille.train.validation
 io.type os.clock os.date os.difftime os.time
 ]]

@@ -178,6 +178,8 @@ tap.test("kernels", function()
   set_grants '{"kernels":true}'
   local kernel = dev:kernel(source)
   row("Kernel:cubin", "kernels", function() kernel:cubin("sm_80") end)
+  row("Kernel:ptx", "kernels", function() kernel:ptx("sm_80") end)
+  row("Kernel:sass", "kernels", function() kernel:sass("sm_80") end)
 end)
 
 tap.test("the network", function()

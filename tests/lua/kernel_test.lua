@@ -309,6 +309,14 @@ tap.test("the same source for a GPU, by NVRTC", function()  -- without a toolkit
     __global__ void k(uint32_t* x, half* h) { x[0] = twice(x[0]) + (INFINITY > FLT_MAX); h[0] += half(M_PI); }
   ]]
   tap.equal(plain:cubin("sm_80").image:sub(2, 4), "ELF")
+  local ptx = saxpy:ptx "sm_80"
+  tap.ok(ptx:find(".entry _Z5saxpyifPKfPf(", 1, true) and ptx:find(".target sm_80", 1, true), ptx:sub(1, 400))
+  tap.ok(saxpy:ptx():find(".target sm_90", 1, true), "an H100's, of a kernel for the CPU")
+  tap.raises("invalid", "ptx: 'gpu' is not a GPU architecture", function() return saxpy:ptx "gpu" end)
+  tap.raises("invalid", "sass: 'gpu' is not a GPU architecture", function() return saxpy:sass "gpu" end)
+  local fine, listing = pcall(saxpy.sass, saxpy, "sm_80")  -- nvdisasm need not be there
+  if fine then tap.ok(listing:find("_Z5saxpyifPKfPf", 1, true), listing:sub(1, 400))
+  else tap.ok(listing.kind == "device" and listing.hint:find "nvidia%-cuda%-nvdisasm", tostring(listing)) end
   local only_here = dev:kernel("#ifndef RILLE_CPU\n#error not here\n#endif\n__global__ void k(int* x) { x[0] = 1; }")
   local err = tap.raises("invalid", "kernel k:", function() return only_here:cubin "sm_80" end)
   tap.equal(err.code, "kernel_compile")

@@ -202,6 +202,14 @@ API int nvrtcGetCUBIN(void* p, char* image) {
   std::memcpy(image, of(p).image.data(), of(p).image.size());
   return 0;
 }
+API int nvrtcGetPTXSize(void* p, std::size_t* bytes) {
+  *bytes = of(p).lowered.size() + 11;
+  return 0;
+}
+API int nvrtcGetPTX(void* p, char* text) {
+  std::strcpy(text, (".entry " + of(p).lowered + "()\n").c_str());
+  return 0;
+}
 API int nvrtcGetLoweredName(void* p, const char* asked, const char** name) {
   for (std::size_t i = 0; i < of(p).names.size(); ++i) {
     if (of(p).names[i] != asked || of(p).lowered_names[i].empty()) continue;

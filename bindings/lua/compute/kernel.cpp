@@ -11,6 +11,7 @@
 #include "runtime/compute/device/apart/confined.hpp"
 #include "runtime/compute/device/cuda.hpp"
 #include "runtime/compute/device/kernel_files.hpp"
+#include "runtime/compute/device/kernel_listing.hpp"
 #include "runtime/core/base/places.hpp"
 #include "runtime/core/loop/thread_job.hpp"
 
@@ -280,6 +281,38 @@ Async<device::Cubin> cubin_on_thread(Loop& loop, std::shared_ptr<Kernel> kernel,
   co_return co_await thread_job(loop, std::move(job));
 }
 
+Async<std::string> listing_on_thread(Loop& loop, std::shared_ptr<Kernel> kernel, std::string arch) {
+  std::function<Result<std::string>()> job = [kernel, arch]() -> Result<std::string> {
+    RILLE_TRY(const device::Cubin built, kernel->cubin(arch));
+    return device::machine_code_text(built.image, kernel->name());
+  };
+  co_return co_await thread_job(loop, std::move(job));
+}
+
+int push_text(lua_State* L, std::string text) {
+  push(L, text);
+  return 1;
+}
+
+int push_image(lua_State* L, device::Cubin built) { return push_text(L, std::move(built.image)); }
+
+// The architecture at argument 2: "sm_90a".
+std::string check_arch(lua_State* L, const char* verb) {
+  std::string arch(check_text(L, 2, fmt::format("{}: the architecture", verb).c_str()));
+  const bool known = arch.starts_with("sm_") && arch.size() >= 5 && arch.size() <= 8 &&
+                     arch.find_first_not_of("0123456789af", 3) == arch.npos;
+  if (!known)
+    raise_invalid(L, fmt::format("{}: '{}' is not a GPU architecture", verb, arch),
+                  "\"sm_80\", \"sm_90a\", \"sm_120\"");
+  return arch;
+}
+
+// Without an argument: the kernel's own GPU; of a kernel for the CPU an H100.
+std::string listed_arch(lua_State* L, const char* verb, const Kernel& kernel) {
+  if (!lua_isnoneornil(L, 2)) return check_arch(L, verb);
+  return kernel.arch().empty() ? "sm_90" : kernel.arch();
+}
+
 // Resolves a relative path against the script's folder, where files need no grant.
 std::string beside_script(lua_State* L, const std::string& path) {
   return path.empty() ? path : value_or_raise(L, LuaHost::of(L).code_path(path));
@@ -324,11 +357,7 @@ int device_kernel_file(lua_State* L) {  // dev:kernel_file(path, {..})
 int kernel_cubin(lua_State* L) {  // k:cubin("sm_90a") -> {image = machine code, name =, cached =}
   auto kernel = check_object<KernelHandle>(L, 1, "cubin").kernel;
   value_or_raise(L, LuaHost::of(L).grants().kernels("kernel:cubin"));
-  std::string arch(check_text(L, 2, "cubin: the architecture"));
-  const bool known = arch.starts_with("sm_") && arch.size() >= 5 && arch.size() <= 8 &&
-                     arch.find_first_not_of("0123456789af", 3) == arch.npos;
-  if (!known)
-    raise_invalid(L, fmt::format("cubin: '{}' is not a GPU architecture", arch), "\"sm_80\", \"sm_90a\", \"sm_120\"");
+  std::string arch = check_arch(L, "cubin");
   return await(L, cubin_on_thread(LuaHost::of(L).loop(), std::move(kernel), std::move(arch)),
                [](lua_State* l, device::Cubin c) {
                  lua_newtable(l);
@@ -337,6 +366,20 @@ int kernel_cubin(lua_State* L) {  // k:cubin("sm_90a") -> {image = machine code,
                  set_field(l, "cached", c.cached);
                  return 1;
                });
+}
+
+int kernel_ptx(lua_State* L) {  // k:ptx("sm_90a") -> NVIDIA's assembly language, as text
+  auto kernel = check_object<KernelHandle>(L, 1, "ptx").kernel;
+  value_or_raise(L, LuaHost::of(L).grants().kernels("kernel:ptx"));
+  std::string arch = "compute_" + listed_arch(L, "ptx", *kernel).substr(3);
+  return await(L, cubin_on_thread(LuaHost::of(L).loop(), std::move(kernel), std::move(arch)), push_image);
+}
+
+int kernel_sass(lua_State* L) {  // k:sass("sm_90a") -> the GPU's machine code, as text
+  auto kernel = check_object<KernelHandle>(L, 1, "sass").kernel;
+  value_or_raise(L, LuaHost::of(L).grants().kernels("kernel:sass"));
+  std::string arch = listed_arch(L, "sass", *kernel);
+  return await(L, listing_on_thread(LuaHost::of(L).loop(), std::move(kernel), std::move(arch)), push_text);
 }
 
 }  // namespace rille::lua

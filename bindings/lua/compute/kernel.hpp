@@ -15,6 +15,8 @@ int push_kernel(lua_State* L, KernelHandle handle);  // defined in kernel_launch
 int device_kernel(lua_State* L);                     // the method dev:kernel
 int device_kernel_file(lua_State* L);
 int kernel_cubin(lua_State* L);  // the method kernel:cubin
+int kernel_ptx(lua_State* L);    // the method kernel:ptx
+int kernel_sass(lua_State* L);   // the method kernel:sass
 void define_kernel(lua_State* L);
 
 }  // namespace rille::lua

@@ -234,7 +234,7 @@ void define_kernel(lua_State* L) {
   define_class<KernelHandle>(
       L, {.name = "Kernel",
           .methods = {{"launch", bind<launch>}, {"bind", bind<bind_shape>}, {"suggest_block", bind<suggest_block>}},
-          .async_methods = {{"cubin", bind<kernel_cubin>}},
+          .async_methods = {{"cubin", bind<kernel_cubin>}, {"ptx", bind<kernel_ptx>}, {"sass", bind<kernel_sass>}},
           .metamethods = {{"__tostring", bind<kernel_to_string>}},
           .field = kernel_field,
           .fields = {"name", "signature", "cached", "checked"}});

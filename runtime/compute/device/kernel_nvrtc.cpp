@@ -108,6 +108,9 @@ std::vector<std::string> flags_of(const KernelOptions& options, const std::strin
   return flags;
 }
 
+// Whether the first flag asks for a virtual architecture, "compute_90a": the image is then PTX, a text, and not cached.
+bool is_ptx(const std::string& flag) { return flag.starts_with(std::string(arch_flag) + "compute_"); }
+
 // Whether the source, name or flags mention f16 or bf16 types, whose headers double a small kernel's compile time.
 bool speaks_of_half(std::string_view text, const std::string& name, const std::vector<std::string>& flags) {
   const auto speaks = [](std::string_view t) { return t.find("half") != t.npos || t.find("bfloat16") != t.npos; };
@@ -186,7 +189,11 @@ Result<Cubin> compile_now(std::string_view text, const std::string& name, const 
   for (const auto& c : options.constants) {
     if (way.types) told.constants.push_back({answer("&" + c.name), answer(typeof_variable(c.name))});
   }
-  if (int e = p.cubin(out.image)) return nvrtc_error(name, "nvrtcGetCUBIN", e);
+  if (is_ptx(flags[0])) {
+    if (int e = p.ptx(out.image)) return nvrtc_error(name, "nvrtcGetPTX", e);
+  } else if (int e = p.cubin(out.image)) {
+    return nvrtc_error(name, "nvrtcGetCUBIN", e);
+  }
   return out;
 }
 
@@ -264,7 +271,8 @@ Result<Cubin> build_for_cuda(std::string_view text, const KernelSource& source, 
   const KernelFiles files(options.cache);
   Cubin out;
   Told told;
-  if (files.find(file) && read_kept(files.path_of(file), out, told)) {
+  const bool keeps = !options.cache.empty() && !is_ptx(flags[0]);
+  if (keeps && files.find(file) && read_kept(files.path_of(file), out, told)) {
     out.cached = true;
     RILLE_CHECK(tell(out, told, text, source, name, options));
     return out;
@@ -278,7 +286,7 @@ Result<Cubin> build_for_cuda(std::string_view text, const KernelSource& source, 
   const bool users = !source.kernels.empty() || source.makes_kernels;
   RILLE_TRY(out, compile_some_way(text, name, options, flags, users, told));
   RILLE_CHECK(tell(out, told, text, source, name, options));
-  if (!options.cache.empty()) {
+  if (keeps) {
     RILLE_TRY(const auto work, files.work());
     RILLE_CHECK(write_small_file(work.path() + "/cubin", to_keep(out, told)));
     RILLE_CHECK(ask_disk(options, work.path() + "/cubin"));

@@ -30,6 +30,8 @@ Nvrtc load_nvrtc() {
   find(n.log, "nvrtcGetProgramLog");
   find(n.cubin_size, "nvrtcGetCUBINSize");
   find(n.cubin, "nvrtcGetCUBIN");
+  find(n.ptx_size, "nvrtcGetPTXSize");
+  find(n.ptx, "nvrtcGetPTX");
   find(n.lowered_name, "nvrtcGetLoweredName");
   find(n.error_text, "nvrtcGetErrorString");
   find(n.version, "nvrtcVersion");
@@ -74,6 +76,15 @@ int NvrtcProgram::cubin(std::string& image) const {
   if (const int failed = n.cubin_size(program, &size)) return failed;
   image.resize(size);
   return n.cubin(program, image.data());
+}
+
+int NvrtcProgram::ptx(std::string& text) const {
+  std::size_t size = 0;
+  if (const int failed = n.ptx_size(program, &size)) return failed;
+  text.resize(size);
+  const int failed = n.ptx(program, text.data());
+  text.resize(text.find_last_not_of('\0') + 1);  // the size counts the zero at the end
+  return failed;
 }
 
 }  // namespace rille::device

@@ -18,6 +18,8 @@ struct Nvrtc {
   int (*log)(Program, char*);
   int (*cubin_size)(Program, std::size_t*);
   int (*cubin)(Program, char*);
+  int (*ptx_size)(Program, std::size_t*);
+  int (*ptx)(Program, char*);
   int (*lowered_name)(Program, const char* expression, const char** lowered);
   const char* (*error_text)(int);
   int (*version)(int* major, int* minor);
@@ -42,6 +44,7 @@ struct NvrtcProgram {
 
   std::string log() const;              // the compiler's output; "": none
   int cubin(std::string& image) const;  // returns NVRTC's status; 0: success
+  int ptx(std::string& text) const;     // likewise
 };
 
 }  // namespace rille::device
