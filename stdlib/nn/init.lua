@@ -21,6 +21,8 @@ local function is_module(v)
   return type(mt) == "table" and marks[mt] == true
 end
 
+local function given_back(...) return ... end
+
 -- Appends a module's tensors to `list`, ordered by name in tables and by position in lists: { name, tensor, owner,
 -- key }. Does not call a callback per tensor: LuaJIT's compiled loop would keep the first callbacks alive, and
 -- everything that they refer to, such as the tensors of a file.
@@ -229,7 +231,9 @@ function nn.class(name, spec)
   if type(spec) ~= "table" or type(spec.forward) ~= "function" then
     invalid("rille.nn.class '" .. tostring(name) .. "': a function `forward` is needed")
   end
-  local mt = { __name = name, __call = function(self, ...) return spec.forward(self, ...) end }
+  -- `__module`: errors name the innermost module whose call is not at its end, which a tail call would be.
+  local mt = { __name = name, __module = true }
+  mt.__call = function(self, ...) return given_back(spec.forward(self, ...)) end
   mt.__index = function(_, key)
     local found = spec[key]
     if found == nil then found = methods[key] end

@@ -373,4 +373,22 @@ tap.test("chains of causes and their texts have an end", function()
   tap.ok(not ok and #tostring(caught) < 2e6, #tostring(caught))
 end)
 
+tap.test("a wrong shape in a model names the layer", function()
+  local x = dev:ones { 2, 5 }
+  refused("invalid", "in layer 1 (Linear 4 -> 3): linear: [2, 5]", "", function()
+    return rille.nn.mlp({ 4, 3, 2 })(x)
+  end)
+  local Net = rille.nn.class("Net", {
+    init = function(self)
+      self.first, self.blocks = rille.nn.linear(5, 4), { { fc = rille.nn.linear(3, 2) } }
+    end,
+    forward = function(self, y) return self.blocks[1].fc(self.first(y)) end,
+  })
+  refused("invalid", "in blocks.1.fc (Linear 3 -> 2): linear: [2, 4]", "", function() return Net()(x) end)
+  local Own = rille.nn.class("Own", { forward = function(_, y) return y:matmul(y) end })
+  refused("invalid", "in Own: matmul: [2, 5] x [2, 5]", "", function() return Own()(x) end)
+  refused("invalid", "matmul: [2, 5] x [2, 5]", "", function() return x:matmul(x) end)
+  tap.equal(select("#", rille.nn.class("Two", { forward = function() return 1, nil end })()()), 2)
+end)
+
 tap.done()

@@ -8,6 +8,7 @@
 #include "bindings/lua/compute/communicator.hpp"
 #include "bindings/lua/compute/gradient.hpp"
 #include "bindings/lua/compute/kernel.hpp"
+#include "bindings/lua/compute/module_place.hpp"
 #include "bindings/lua/compute/owner.hpp"
 #include "bindings/lua/compute/state.hpp"
 #include "bindings/lua/compute/stream.hpp"
@@ -19,6 +20,9 @@ namespace rille::lua {
 Error at_line(lua_State* L, Error error) {
   std::string where = script_position(L);
   if (where != "?" && error.message.find(where) == std::string::npos) error.message += " (" + where + ")";
+  if (error.kind == ErrorKind::invalid && !error.message.starts_with("in "))
+    if (const std::string layer = module_place(L); !layer.empty())
+      error.message = fmt::format("in {}: {}", layer, error.message);
   return error;
 }
 
