@@ -182,6 +182,27 @@ function Checker:keys(open)
   return keys
 end
 
+-- Whether a type has room for a text: one that names only lists, tables and options has none.
+function Checker:takes_text(type)
+  for one in (type .. "|"):gmatch("(.-)%|") do
+    local name = one:match("^%s*(.-)%??%s*$")
+    local is_table = name == "table" or name:find("%[%]$") or name:find("^table<") or self:class_in(name)
+    if not is_table then return true end
+  end
+  return false
+end
+
+-- A value that is one text where a list or a table belongs.
+function Checker:check_value(key, field, verb)
+  local token = self.tokens[key.value]
+  local alone = self:is_mark(key.value + 1, ",") or self:is_mark(key.value + 1, ";") or self:is_mark(key.value + 1, "}")
+  if not token or token.kind ~= "string" or not alone or not field.type or self:takes_text(field.type) then return end
+  local text = self:text(key.value)
+  local hint = key.name == "argv" and ('a line for the shell is { "sh", "-c", %s }'):format(text)
+    or ("%s = { %s }"):format(key.name, text)
+  self:report(key.value, ("%s: %s is a table, not a text"):format(verb, key.name), hint)
+end
+
 -- Checks the literal table at `open` against the fields of an options class.
 function Checker:check_options(open, class, verb)
   local entry, fields, names = self.index.entries[class], {}, {}
@@ -201,6 +222,8 @@ function Checker:check_options(open, class, verb)
     elseif self:is_mark(key.value, "{") then
       local inner = self:class_in(field.type)
       if inner and self:is_options(inner) then self:check_options(key.value, inner, verb .. ": " .. key.name) end
+    else
+      self:check_value(key, field, verb)
     end
   end
 end

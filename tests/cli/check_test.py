@@ -32,6 +32,8 @@ WRONG = [  # line, the message, its hint
     ('local nn = require "rille.nn"\nlocal m = nn.mpl { 1, 2 }', "4:14: rille.nn.mpl does not exist", "mlp"),
     ('local opt = rille.optim.adamw(x, { lrr = 1 })', "rille.optim.adamw: there is no option 'lrr'", "lr"),
     ('rille.device():rnd { 2 }', "Device has no method 'rnd'", "rand"),
+    ('box:exec("e", { argv = "pip install torch" })', "3:24: Instance:exec: argv is a table, not a text",
+     '{ "sh", "-c", "pip install torch" }'),
     ("x = = 1", "3:1: unexpected symbol near '='", ""),
 ]
 RIGHT = [
@@ -40,6 +42,7 @@ RIGHT = [
     'rille.step("s", function() rille.sleep("1s") return rille.now() end)',
     'box = { stge = function() end } box:stge()',
     'print(rille.home .. "x", box.name)',
+    'box:exec("e", { argv = ("a b"):gmatch("%a") })',
     'local options = { gpuu = 1 } print(options.gpuu)',
     'box:call("c", { args = 1 }, function(n) return n end)',
     '-- rille.trian()\nlocal text = "rille.trian()" print([[rille.trian()]])',

@@ -31,6 +31,11 @@ def test_commands():
     check("a stray word leads to the options", "rille offers --help" in r.stderr, r.stderr)
     r = command("exec", "box", "echo hi > f.txt")
     check("a line for the shell needs a shell", "-- sh -c 'echo hi > f.txt'" in r.stderr, r.stderr)
+    for words, hint in ((("schedule", "ls"), "`rille schedule` lists them"), (("volume", "list"), "`rille volume ls`")):
+        r = command(*words)
+        check(f"{' '.join(words)} leads to the list", r.returncode == 2 and hint in r.stderr, r.stderr)
+    r = command("-e", 'rille.rent("a", { use_spot = true })')
+    check("an option's part", "did you mean spot" in r.stderr, r.stderr)
     os.mkdir(root + "/project")
     r = subprocess.run([rille, "init"], cwd=root + "/project", env=env, capture_output=True, text=True)
     check("init without a folder takes this one", r.returncode == 0 and os.path.exists(root + "/project/main.lua"),

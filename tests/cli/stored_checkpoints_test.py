@@ -76,6 +76,9 @@ for place, before in places.items():
           look("verify", place))
 for place in root + "/a/latest", "s3://bucket/runs/tiny/" + newest["folder"]:
     check(f"checkpoint verify {place}", look("verify", place) == (0, [(6, "whole")]), look("verify", place))
+shutil.copytree(root + "/a/latest", root + "/model")  # as box:get("checkpoints/latest", "model") brings it
+check("a fetched checkpoint has any name", look("ls", root + "/model") == (0, [(6, "complete")]) and
+      look("verify", root + "/model") == (0, [(6, "whole")]), look("ls", root + "/model"))
 weights, name = bucket.objects["runs/tiny/" + newest["folder"] + newest["files"][0]["name"]], newest["files"][0]["name"]
 good, local = weights.data, f"{root}/a/step-00000006/{name}"
 weights.data = bytes([good[0] ^ 1]) + good[1:]

@@ -53,8 +53,12 @@ std::vector<std::string> flags_of(const CLI::App& command) {
 
 std::string unexpected_hint(const CLI::App& command, const std::string& word) {
   if (!word.starts_with("-")) {
-    const std::string near = did_you_mean(word, names_of_commands(command));
+    const std::vector<std::string> names = names_of_commands(command);
+    const bool asks_list = word == "ls" || word == "list",
+               has_ls = std::find(names.begin(), names.end(), "ls") != names.end();
+    const std::string near = asks_list && has_ls ? "ls" : did_you_mean(word, names);
     if (!near.empty()) return fmt::format("did you mean `{} {}`?", path_of(command), near);
+    if (asks_list && !names.empty()) return fmt::format("`{}` lists them", path_of(command));
     return fmt::format("usage: {}; its options: {} --help", usage_of(command), path_of(command));
   }
   if (word == "-v" || word == "-V") return "did you mean --version?";

@@ -68,25 +68,65 @@ Value ending_of(const engine::RunRow& run, const std::string& state, std::int64_
   return sentence(at_us, run, "run", state);
 }
 
+// A training writes many checkpoints: those that follow one another are one sentence.
+struct Checkpoints {
+  std::int64_t count = 0, first_step = 0, last_step = 0, first_us = 0;
+  void add(const Value& e) {
+    const std::int64_t step = e.integer("step");
+    if (!count++) first_step = step, first_us = e.integer("at_us");
+    last_step = step;
+  }
+  std::string text() const {
+    if (count == 1) return fmt::format("checkpoint at step {}", first_step);
+    return fmt::format("{} checkpoints, steps {} to {}", count, first_step, last_step);
+  }
+};
+
+class Story {
+ public:
+  explicit Story(const engine::RunRow& run) : run_(run) {}
+  void add(const Value& e) {
+    const std::string what = e.text("event");
+    last_us_ = std::max(last_us_, e.integer("at_us"));
+    if (what == "checkpoint") return checkpoints_.add(e);
+    std::string text = quiet_event_text(e, what);
+    if (text.empty()) text = event_text(e);
+    if (text.empty()) return;
+    tell_checkpoints();
+    tell(e.integer("at_us"), kind_of_event(what), text);
+  }
+  Value end(const std::string& state) {
+    tell_checkpoints();
+    if (left_out_)
+      out_.push_back(sentence(last_us_, run_, "run", fmt::format("{} more: rille logs --json", left_out_)));
+    out_.push_back(ending_of(run_, state, last_us_));
+    return std::move(out_);
+  }
+  void tell(std::int64_t at_us, const char* kind, const std::string& text) {
+    if (out_.size() < story_max) out_.push_back(sentence(at_us, run_, kind, text));
+    else ++left_out_;
+  }
+
+ private:
+  void tell_checkpoints() {
+    if (checkpoints_.count) tell(checkpoints_.first_us, "checkpoint", checkpoints_.text());
+    checkpoints_ = {};
+  }
+
+  const engine::RunRow& run_;
+  Value::Array out_;
+  Checkpoints checkpoints_;
+  std::size_t left_out_ = 0;
+  std::int64_t last_us_ = run_.created_us;
+};
+
 }  // namespace
 
 Value story_of(const engine::RunRow& run, const std::string& state, const std::vector<Value>& events) {
-  Value::Array out;
-  out.push_back(sentence(run.created_us, run, "run", "began: " + run.script));
-  std::size_t left_out = 0;
-  std::int64_t last_us = run.created_us;
-  for (const Value& e : events) {
-    const std::string what = e.text("event");
-    last_us = std::max(last_us, e.integer("at_us"));
-    std::string text = quiet_event_text(e, what);
-    if (text.empty()) text = event_text(e);
-    if (text.empty()) continue;
-    if (out.size() < story_max) out.push_back(sentence(e.integer("at_us"), run, kind_of_event(what), text));
-    else ++left_out;
-  }
-  if (left_out) out.push_back(sentence(last_us, run, "run", fmt::format("{} more: rille logs --json", left_out)));
-  out.push_back(ending_of(run, state, last_us));
-  return out;
+  Story story(run);
+  story.tell(run.created_us, "run", "began: " + run.script);
+  for (const Value& e : events) story.add(e);
+  return story.end(state);
 }
 
 Value checkpoints_of(const engine::RunRow& run, const std::vector<Value>& events) {

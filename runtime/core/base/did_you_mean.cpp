@@ -31,6 +31,18 @@ std::string lower(std::string_view word) {
   return out;
 }
 
+// The longest candidate that is a part of the word: "spot" of "use_spot".
+std::string part_of(const std::string& word, const std::vector<std::string>& candidates) {
+  constexpr std::size_t shortest = 3;
+  const std::string parts = "_" + word + "_";
+  std::string found;
+  for (const std::string& candidate : candidates)
+    if (candidate.size() >= shortest && candidate.size() > found.size() &&
+        parts.find("_" + lower(candidate) + "_") != parts.npos)
+      found = candidate;
+  return found;
+}
+
 }  // namespace
 
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates) {
@@ -45,7 +57,7 @@ std::string did_you_mean(std::string_view word, const std::vector<std::string>& 
     std::size_t d = edit_distance(wanted, lower(candidate));
     if (d < best) best = d, found = candidate;
   }
-  return found;
+  return found.empty() ? part_of(wanted, candidates) : found;
 }
 
 }  // namespace rille

@@ -232,9 +232,9 @@ const char* Terms::obstacle(const provider::Offer& offer, const provider::Traits
 Error nothing_to_rent(const Terms& terms, bool refused, const char* obstacle,
                       const std::vector<provider::Offer>& others) {
   const std::vector<std::string>& named = terms.query.providers;
-  std::string where = named.empty()       ? "any provider"
-                      : named.size() == 1 ? "provider '" + named.front() + "'"
-                                          : fmt::format("each of {}", fmt::join(named, ", "));
+  std::string nothing = "no provider has anything";
+  if (named.size() == 1) nothing = "provider '" + named.front() + "' has nothing";
+  if (named.size() > 1) nothing = fmt::format("none of {} has anything", fmt::join(named, ", "));
   const char* more = refused ? " that it would give" : "";
   std::string hint = "see what there is with `rille offers`; gpu = \"any\" also takes this machine's CPU";
   if (terms.query.runnable)
@@ -262,8 +262,8 @@ Error nothing_to_rent(const Terms& terms, bool refused, const char* obstacle,
                         ? ", max_price = " + format_dollars(*terms.query.max_price_micros_per_hour)
                         : "";
   return make_error(ErrorKind::capacity,
-                    fmt::format("{} has nothing for gpu = \"{}\"{}{}{}{}", where, terms.query.shown_gpu(), wishes, cap,
-                                more, obstacle ? std::string(" ") + obstacle : std::string()),
+                    fmt::format("{} for gpu = \"{}\"{}{}{}{}", nothing, terms.query.shown_gpu(), wishes, cap, more,
+                                obstacle ? std::string(" ") + obstacle : std::string()),
                     hint);
 }
 

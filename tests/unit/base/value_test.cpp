@@ -144,6 +144,7 @@ TEST_CASE("digests match known answers") {
 TEST_CASE("did you mean finds one near word") {
   CHECK(did_you_mean("stpes", {"steps", "step", "data"}) == "steps");
   CHECK(did_you_mean("qqq", {"steps", "data"}).empty());
+  CHECK(did_you_mean("use_spot", {"gpu", "spot", "pot"}) == "spot");  // a part of the word
   CHECK(did_you_mean("AdamW", {"adam", "adamw"}) == "adamw");
   CHECK(did_you_mean("http_proxy", {"HTTP_PROXY"}) == "HTTP_PROXY");
 }
