@@ -58,16 +58,6 @@ Leave may_leave(Repl& r, Editor* editor) {
   return answer[0] == 'y' || answer[0] == 'Y' ? Leave::release : Leave::no;
 }
 
-// Lists the machines that a resumed session still rents.
-void show_rented(Repl& r) {
-  auto leases = r.app.engine->leases().of_run(r.run->id());
-  if (!leases) return;
-  for (const auto& l : *leases)
-    if (l.billable() && !lease::is_volume(l))
-      r.app.terminal.out(fmt::format("still rented: {}, at {} per hour; get it back with box = rille.rent(\"{}\")\n",
-                                     l.name, l.price().shown(), l.name));
-}
-
 std::string how_to_go_on(const Repl& r) {
   return fmt::format("what the session has rented stays: rille resume {0} gets it back, rille release {0} ends it",
                      r.run->id());
@@ -110,14 +100,34 @@ bool asks_to_leave(const std::string& source) {
   return source == ":quit" || word == "exit" || word == "quit";
 }
 
+constexpr std::int64_t hangup_wait_ms = 12'000;  // for the running entry, and for tensors to be computed
+
+// SIGTERM, SIGHUP or a closed terminal: the session keeps its variables, as by :suspend, once the running entry ended.
+void hang_up(Repl& r, Editor& editor, int signal) {
+  editor.restore();
+  if (r.hangup) suspend(r, signal);  // the second time at once
+  r.hangup = signal;
+  r.last_wait.emplace(*r.app.loop, hangup_wait_ms, [&r, signal] { suspend(r, signal); });
+  if (r.idle) editor.interrupt();
+  else if (r.scope) r.run->cancel_scope(r.scope, make_error(ErrorKind::cancelled, "the session is suspended"));
+}
+
+[[noreturn]] void leave_hung_up(Repl& r) {
+  submit(r, ":suspend");
+  suspend(r, r.hangup);
+}
+
 // `first`: an entry to run before the user's; "": none.
 void converse(Repl& r, Editor& editor, const std::string& first) {
   r.app.loop->run_until([&] { return r.idle || r.result.has_value(); });
   if (!first.empty() && !r.result) submit(r, first);
   while (!r.result) {
+    if (r.hangup) leave_hung_up(r);
     const std::string prompt = fmt::format("{} rille> ", r.number);
     std::string text;
     const Editor::Input input = editor.read(prompt, std::string(prompt.size() - 3, ' ') + ".. ", text);
+    if (input == Editor::Input::gone && !r.hangup) hang_up(r, editor, SIGHUP);
+    if (r.hangup) continue;
     if (input == Editor::Input::interrupted) continue;
     const std::string source = strip(text);
     Leave leave = Leave::no;
@@ -137,7 +147,7 @@ void converse(Repl& r, Editor& editor, const std::string& first) {
 }
 
 // Reads and runs entries until the session ends; returns the exit code.
-Exit talk(Repl& r, FunctionRef main, bool resumed, const std::string& first) {
+Exit talk(Repl& r, FunctionRef main, const std::string& first) {
   App& app = r.app;
   Editor editor(*app.loop, app.home + "/history", app.terminal.color(),
                 {goes_on, [&r](const std::string& before) { return complete_entry(r, before); },
@@ -150,14 +160,10 @@ Exit talk(Repl& r, FunctionRef main, bool resumed, const std::string& first) {
         if (r.idle) editor.interrupt();
         else interrupt_entry(r);
       },
-      [&](int signal) {
-        editor.restore();
-        suspend(r, signal);
-      },
-      {}, fmt::format("\nstopped inside a call that cannot be interrupted; {}\n", how_to_go_on(r)));
+      [&](int signal) { hang_up(r, editor, signal); }, {},
+      fmt::format("\nstopped inside a call that cannot be interrupted; {}\n", how_to_go_on(r)));
   r.signals = &handler;
   app.terminal.out("Rille " RILLE_VERSION "  (Ctrl-D leaves, ?name for help, :help for commands)\n");
-  if (resumed) show_rented(r);
   app.loop->spawn([](Repl& session, FunctionRef f) -> Task<void> {
     Value none;
     session.result.emplace(co_await session.run->execute(*session.host, f, none));
@@ -206,7 +212,7 @@ Exit open_prompt(App& app, const std::string& resume, const std::string& first) 
   Result<FunctionRef> main = r.host->load("=repl", "return require('rille.repl').main(__rille_prompt)");
   if (!main) return fail(app, main.error());
 
-  const Exit code = talk(r, *main, !resume.empty(), first);
+  const Exit code = talk(r, *main, first);
   if (r.interrupted) leave_unfinished(app, code);
   return code;
 }

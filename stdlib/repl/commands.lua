@@ -30,6 +30,7 @@ local summaries = {
   edit = ":edit [N | FILE]  opens $EDITOR with entry N, the last one, or a file; then runs what you saved",
   sh = ":sh COMMAND       runs a command of the shell (also !COMMAND)",
   who = ":who              the session's variables",
+  more = ":more [CODE]      the whole of the last value, or of the code's, in $PAGER",
   history = ":history [TEXT]   earlier entries, those with the text",
   apropos = ":apropos WORD     names whose description has the word",
   leases = ":leases           what is rented (rille leases)",
@@ -37,8 +38,8 @@ local summaries = {
   suspend = ":suspend          leaves; `rille resume RUN` brings back what is rented, and the variables",
   quit = ":quit             leaves, and releases what is rented (also Ctrl-D)",
 }
-local order = { "help", "time", "bench", "load", "reload", "edit", "sh", "who", "history", "apropos", "leases", "runs",
-  "suspend", "quit" }
+local order = { "help", "time", "bench", "load", "reload", "edit", "sh", "who", "more", "history", "apropos", "leases",
+  "runs", "suspend", "quit" }
 
 -- One line about a variable's value.
 local function who_text(value)
@@ -177,6 +178,18 @@ function M.new(session)
       print(name .. (" "):rep(width - #name) .. "  " .. who_text(p.step(p.variables(), name)))
     end
     if #names == 0 then print("there are no variables yet") end
+  end
+
+  function commands.more(code)
+    local value = p.step(p.variables(), "_")
+    if code ~= "" then value = compiled(code)() end
+    local path = os.tmpname()
+    local file = assert(io.open(path, "w"))
+    file:write(require("rille.repl.show").whole(value), "\n")
+    file:close()
+    p.shell { "/bin/sh", "-c", 'if [ -n "$PAGER" ]; then exec $PAGER "$1"; fi; command -v less >/dev/null && '
+      .. 'exec less -RFX "$1"; exec more "$1"', "sh", path }
+    os.remove(path)
   end
 
   function commands.history(text)

@@ -6,13 +6,13 @@ local M = {}
 local habits = require "rille.repl.habits"
 local shown = require "rille.repl.show"
 
-local function show_results(results)
+local function show_results(results, rows)
   for i = 1, results.n do
     local value = results[i]
     if type(value) == "userdata" then
       print(value)  -- tensors and lists of offers print their contents; this may suspend the fiber
     else
-      print(shown.result(value))
+      print(shown.fitting(shown.result(value), rows))
     end
   end
 end
@@ -236,7 +236,7 @@ function M.main(primitives)
         primitives.set("_" .. session.number, results[1])
       end
       if not silent then
-        local printed, why = xpcall(show_results, primitives.trace, results)
+        local printed, why = xpcall(show_results, primitives.trace, results, primitives.rows())
         if not printed then fine, results = false, { why } end
       end
     end

@@ -1,14 +1,15 @@
---- Keeps a session's variables in the run's folder, for `rille resume`. Plain values, tables and functions are written
---- after each entry, so that they survive a crash; tensors and models when the session is suspended, since writing them
---- waits until they are computed. A model is made anew by the entry that made it, then gets its tensors; so that entry
+--- Keeps a session's variables in the run's folder, for `rille resume`. What is small is written after each entry, so
+--- that it survives a crash; tensors and models in the background, once they are computed. What is large is written
+--- when the session is suspended. A model is made anew by the entry that made it, then gets its tensors; so that entry
 --- must be one call of rille.nn with plain values.
 
 local M = {}
 
 local bytes_max = 8 * 2 ^ 20  -- of one variable after each entry; a larger one is written at :suspend
 
-local compute_wait = "10s"
-local late = "a tensor was not computed within " .. compute_wait
+local compute_wait_s = 10
+local late = ("its tensors were not computed within %d s"):format(compute_wait_s)
+local no_recipe = "no entry of one call of rille.nn with plain values made it"
 
 local function kind_of(value) return require("rille.native").kind(value) end
 
@@ -42,18 +43,67 @@ function M.new(session)
   local self, last_text, made_by, seen, done = {}, nil, {}, {}, false
   -- Values that were too large after an entry: they are not tried again at each one.
   local large = setmetatable({}, { __mode = "v" })
+  local written = {}  -- by variable: what its file has, or will have once it is computed
+
+  local function is_result(name) return name:find("^_%d*$") or name == "_err" end
+
+  -- The tensors of a variable, and how to make it anew; or nil if that is not known.
+  local function tensors_of(name, value)
+    if kind_of(value) == "tensor" then
+      return { { name = "value", tensor = value } },
+        { device = value.device, requires_grad = value.requires_grad and "true" or nil }
+    end
+    local recipe = recipe_of(p, name, made_by[name])
+    if recipe then return value:state(), { recipe = recipe } end
+  end
+
+  -- How many bytes the tensors have, and a text that is another one after each write to them.
+  local function change_of(list)
+    local bytes, changes = 0, {}
+    for i, each in ipairs(list) do
+      local size, change = p.tensor_change(each.tensor)
+      bytes, changes[i] = bytes + size, change
+    end
+    return bytes, table.concat(changes, " ")
+  end
+
+  -- Starts to write a variable's tensors, if they have changed. Gives nothing, or why they are not written.
+  local function keep_tensors(name, value, limit)
+    if not name:find("^[%a_][%w_]*$") then return "its name is no name of Lua's" end
+    local list, metadata = tensors_of(name, value)
+    if not list then return no_recipe end
+    local bytes, change = change_of(list)
+    if written[name] and written[name].change == change and rawequal(written[name].value, value) then return end
+    if bytes > limit then return "it has more than 8 MB: :suspend keeps it" end
+    written[name] = { value = value, change = change }
+    p.keep_tensors(name, list, metadata)
+  end
+
+  -- Drops the files of variables that hold no such value any more.
+  local function drop_others(tensors)
+    for name in pairs(written) do
+      if not tensors[name] then
+        written[name] = nil
+        p.drop_tensors(name)
+      end
+    end
+  end
 
   -- The variables that can be written, as data; and why the others cannot.
-  local function plain_variables(limit)
-    local values, functions, lost = {}, {}, {}
+  local function variables(limit)
+    local values, functions, tensors, machines, lost = {}, {}, {}, {}, {}
     for _, name in ipairs(session.own_names()) do
       local value = p.step(p.variables(), name)
-      if name:find("^_%d*$") or name == "_err" then  -- results are not kept
+      if is_result(name) then  -- results are not kept
       elseif type(value) == "function" then
         local payload, why = p.ship(value)
         if payload then functions[name] = payload else lost[name] = why end
+      elseif p.class(value) == "Instance" then
+        machines[name] = value.name
       elseif kind_of(value) == "tensor" or is_model(value) then
-        lost[name] = "tensors and models are kept by :suspend"
+        local fine, why = pcall(keep_tensors, name, value, limit)
+        if not fine then why = p.error(why).message end
+        lost[name], tensors[name] = why, not why or nil
       elseif type(value) ~= "nil" then
         local text, why
         if limit == math.huge or not rawequal(large[name], value) then text, why = p.encode(value) end
@@ -63,38 +113,8 @@ function M.new(session)
         if text then values[name] = text else lost[name] = why end
       end
     end
-    return { values = values, functions = functions, lost = lost }
-  end
-
-  -- Writes them, unless one takes longer to compute than a user would wait.
-  local function save_tensors(tensors)
-    local rille = require "rille"
-    local fine, saved = pcall(rille.race, {
-      function()
-        rille.data.save_tensors(p.kept_path("tensors.safetensors"), tensors)
-        return true
-      end,
-      function() rille.sleep(compute_wait) end,
-    })
-    if fine and saved then return true end
-    return false, fine and late or tostring(saved)
-  end
-
-  -- The tensors that can be computed. The variables of the others are noted as lost.
-  local function without_failed(tensors, kept)
-    local left, failed = {}, {}
-    for _, each in ipairs(tensors) do
-      local variable = each.name:match("^[^/]*")
-      local fine, why = save_tensors { each }
-      if not fine then failed[variable] = why end
-    end
-    for variable, why in pairs(failed) do
-      kept.lost[variable], kept.tensors[variable], kept.models[variable] = why, nil, nil
-    end
-    for _, each in ipairs(tensors) do
-      if not failed[each.name:match("^[^/]*")] then left[#left + 1] = each end
-    end
-    return left
+    drop_others(tensors)
+    return { values = values, functions = functions, tensors = tensors, machines = machines, lost = lost }
   end
 
   local function write(kept)
@@ -108,81 +128,100 @@ function M.new(session)
   -- Remembers which entry made a variable, and writes what changed.
   function self.note(entry)
     if done then return end
+    local now = {}
     for _, name in ipairs(session.own_names()) do
       local value = p.step(p.variables(), name)
-      if not rawequal(seen[name], value) then seen[name], made_by[name] = value, entry end
+      if not rawequal(seen[name], value) then made_by[name] = entry end
+      now[name] = value
     end
-    write(plain_variables(bytes_max))
+    seen = now
+    write(variables(bytes_max))
   end
 
-  -- Writes all variables. Waits until tensors are computed.
+  -- Writes all variables. Waits until tensors are computed, but not for ever.
   function self.save()
-    local kept, tensors = plain_variables(math.huge), {}
+    local kept, began, wait_s = variables(math.huge), p.now_ns(), 0.01
+    while p.tensors_under_way() > 0 and p.now_ns() - began < compute_wait_s * 1e9 do
+      require("rille").sleep(wait_s)
+      wait_s = math.min(2 * wait_s, 0.5)
+    end
     done = true
-    kept.tensors, kept.models = {}, {}
-    for _, name in ipairs(session.own_names()) do
-      local value = p.step(p.variables(), name)
-      if name:find("^_") then
-      elseif kind_of(value) == "tensor" then
-        tensors[#tensors + 1] = { name = name, tensor = value }
-        kept.tensors[name], kept.lost[name] = value.device, nil
-      elseif is_model(value) then
-        local recipe = recipe_of(p, name, made_by[name])
-        kept.lost[name] = not recipe and "no entry of one call of rille.nn with plain values made it" or nil
-        kept.models[name] = recipe
-        for _, each in ipairs(recipe and value:state() or {}) do
-          tensors[#tensors + 1] = { name = name .. "/" .. each.name, tensor = each.tensor }
-        end
-      end
+    for name in pairs(kept.tensors) do
+      kept.lost[name] = p.keep_failure(name) or p.tensors_under_way() > 0 and not p.has_tensors(name) and late or nil
     end
-    local saved, why = true, nil
-    if #tensors > 0 then saved, why = save_tensors(tensors) end
-    if not saved and why ~= late then  -- one that cannot be computed does not take the others with it
-      tensors = without_failed(tensors, kept)
-      saved, why = #tensors == 0, why
-      if #tensors > 0 then saved, why = save_tensors(tensors) end
-    end
-    if not saved then
-      for name in pairs(kept.tensors) do kept.lost[name] = why end
-      for name in pairs(kept.models) do kept.lost[name] = why end
-      kept.tensors, kept.models = {}, {}
-    end
+    for name in pairs(kept.lost) do kept.tensors[name] = nil end
     write(kept)
     return kept.lost
   end
 
-  local function restore_tensors(kept, back, lost)
-    if next(kept.tensors or {}) == nil and next(kept.models or {}) == nil then return end
+  local function restore_tensor(name, tensors, metadata)
     local rille = require "rille"
-    local tensors = rille.data.load_tensors(p.kept_path("tensors.safetensors"))
-    for name, device in pairs(kept.tensors) do
-      local there, where = pcall(rille.device, device)
-      p.set(name, there and tensors[name]:to(where) or tensors[name])
-      back[#back + 1] = name
+    local there, where = pcall(rille.device, metadata.device)
+    local tensor = there and tensors.value:to(where) or tensors.value
+    if metadata.requires_grad then tensor:requires_grad_(true) end
+    p.set(name, tensor)
+  end
+
+  local function restore_model(name, tensors, recipe)
+    local model = p.compile(recipe, "=kept")
+    local fine = model and pcall(model)
+    local value = p.step(p.variables(), name)
+    if not fine or not pcall(value.load_state, value, tensors) then
+      return "it could not be made again by: " .. recipe
     end
-    for name, recipe in pairs(kept.models) do
-      local model = p.compile(recipe, "=kept")
-      local fine = model and pcall(model)
-      local value = p.step(p.variables(), name)
-      local state = {}
-      for key, tensor in pairs(tensors) do
-        if key:sub(1, #name + 1) == name .. "/" then state[key:sub(#name + 2)] = tensor end
+  end
+
+  local function restore_file(name)
+    local tensors, metadata = require("rille").data.load_tensors(p.tensors_path(name))
+    local why
+    if metadata.recipe then why = restore_model(name, tensors, metadata.recipe)
+    else restore_tensor(name, tensors, metadata) end
+    if why then return why end
+    local value = p.step(p.variables(), name)
+    seen[name], made_by[name] = value, metadata.recipe
+    written[name] = { value = value, change = select(2, change_of((tensors_of(name, value)))) }
+  end
+
+  local function restore_tensors(kept, back, lost)
+    for name in pairs(kept.tensors or {}) do
+      local why = "it was not computed yet, or not written"
+      if p.has_tensors(name) then
+        local fine, problem = pcall(restore_file, name)
+        why = problem and (fine and problem or p.error(problem).message)
       end
-      if fine and pcall(value.load_state, value, state) then
-        made_by[name], seen[name] = recipe, value
+      if why then lost[name] = why else back[#back + 1] = name end
+    end
+  end
+
+  -- Gives variables their machines again, of those that are rented still; and tells what is rented.
+  local function restore_machines(machines, back, lost)
+    local holders = {}
+    local rented = p.rented()
+    for _, lease in ipairs(rented) do holders[lease.name] = {} end
+    for name, lease in pairs(machines) do
+      local fine, box
+      if holders[lease] then fine, box = pcall(require("rille").rent, lease) end
+      if fine then
+        p.set(name, box)
         back[#back + 1] = name
+        table.insert(holders[lease], name)
       else
-        lost[name] = "it could not be made again by: " .. recipe
+        lost[name] = box and p.error(box).message or lease .. " is not rented any more"
       end
+    end
+    for _, lease in ipairs(rented) do
+      local names = table.concat(holders[lease.name], ", ")
+      local way = names ~= "" and "it is in " .. names or ('get it back with box = rille.rent("%s")'):format(lease.name)
+      print(("still rented: %s, at %s per hour; %s"):format(lease.name, lease.price, way))
     end
   end
 
   -- Brings back what an earlier process of this session has kept, and says what.
   function self.restore()
     local text = p.read_kept("variables")
-    if not text then return end
-    local kept, back = p.decode(text), {}
+    local kept, back = text and p.decode(text) or { values = {}, functions = {}, lost = {} }, {}
     local lost = kept.lost
+    restore_machines(kept.machines or {}, back, lost)
     for name, value in pairs(kept.values) do
       p.set(name, (p.decode(value)))
       back[#back + 1] = name

@@ -64,6 +64,29 @@ function M.result(value)
   return table.concat(lines, "\n")
 end
 
+--- The same without leaving anything out.
+---@param value any the value
+---@return string text
+---@mark ephemeral
+function M.whole(value)
+  if type(value) == "string" then return value end
+  return title_of(value) and M.result(value) or show(value, { whole = true })
+end
+
+--- The lines of a text that fit on the screen, and how to see the rest.
+---@param text string of several lines
+---@param rows integer of the screen; 0: it has no end
+---@return string text
+---@mark deterministic
+function M.fitting(text, rows)
+  local _, breaks = text:gsub("\n", "")
+  local most = rows - 3  -- the next prompt, its hint, and the line about the rest
+  if rows == 0 or breaks < most or most < 1 then return text end
+  local at = 0
+  for _ = 1, most do at = text:find("\n", at + 1, true) end
+  return ("%s\n... %d more lines: :more shows them"):format(text:sub(1, at - 1), breaks + 1 - most)
+end
+
 M.show = show
 
 return M

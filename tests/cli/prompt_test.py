@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """What a newcomer types at the prompt who comes from IPython or Julia. usage: prompt_test.py RILLE"""
-import os, shutil, signal, sys, tempfile, time
+import fcntl, os, shutil, signal, struct, sys, tempfile, termios, time
 
 from prompt import Prompt
 from tap import check, finish
@@ -113,6 +113,19 @@ try:
     check(":suspend leaves, waits for no tensor without end, and says how to come back", "suspended" in out and
           "not kept: x: cancelled" in out and "not kept: m" not in out and p.end() == 0, out)
 
+    open(work + "/pager", "w").write('#!/bin/sh\necho "paged $(wc -l <"$1") lines, the last $(tail -n 1 "$1")"\n')
+    os.chmod(work + "/pager", 0o755)
+    p = Prompt(rille, home, directory=work, env=dict(PAGER=work + "/pager"))
+    fcntl.ioctl(p.fd, termios.TIOCSWINSZ, struct.pack("HHHH", 20, 80, 0, 0))
+    out = p.enter("long = {} for i = 1, 60 do long[i] = ('word'):rep(4) .. i end; long")
+    check("what does not fit on the screen is cut", "more lines: :more shows them" in out and
+          out.count("\n") < 20 and '18"' not in out, out)
+    out = p.enter(":more")
+    check(":more shows the whole value", "paged 62 lines, the last }" in out, out)
+    check("or that of code", "paged 1 lines, the last { 1, 2 }" in p.enter(":more { 1, 2 }"))
+    p.key(b":quit\n")
+    p.end()
+
     open(work + "/ed", "w").write('#!/bin/sh\necho "print(\'edited\')" > "$1"\n')
     os.chmod(work + "/ed", 0o755)
     p = Prompt(rille, home, directory=work, env=dict(VISUAL=work + "/ed"))
@@ -138,7 +151,8 @@ try:
     check("a session with a box is kept when one says so", p.end() == 0)
     p = Prompt(rille, home, "resume", "last", directory=work)
     check("resume tells which variables are there", "variables: " in p.banner and "net" in p.banner and
-          "not kept: co" in p.banner and 'rille.rent("box")' in p.banner, p.banner)
+          "not kept: co" in p.banner and "still rented: box, at $0.00 per hour; it is in other" in p.banner, p.banner)
+    check("the machine is back in its variable", "box" in p.enter("other.name"))
     check("plain values", "moon" in p.enter("plain") and '"a"' in p.enter("text"))
     check("functions", p.enter("twice(21)").strip().endswith("42"))
     check("tensors", "42" in p.enter("t:sum():item()"))

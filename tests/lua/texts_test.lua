@@ -8,6 +8,11 @@ local function in_step(fn) return rille.step("part", fn) end
 tap.test("inspect shows what the prompt shows", function()
   tap.equal(rille.inspect { 1, "a\n", b = { c = true } }, '{ 1, "a\\n", b = { c = true } }')
   tap.equal(rille.inspect("x"), '"x"')
+  local long = {}
+  for i = 1, 50 do long[i] = i end
+  tap.ok(rille.inspect(long):find("... 10 more", 1, true) and not rille.inspect(long):find("41", 1, true))
+  tap.ok(rille.inspect(long, { whole = true }):find("50", 1, true), rille.inspect(long, { whole = true }))
+  tap.raises("invalid", "did you mean 'whole'", rille.inspect, long, { hole = true })
   tap.equal(rille.inspect(nil), "nil")
   tap.equal(rille.inspect {}, "{}")
   local loop = {}

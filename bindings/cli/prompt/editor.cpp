@@ -153,7 +153,7 @@ struct Editor::State {
       if (readable) {
         char block[65536];
         const ssize_t n = ::read(0, block, sizeof block);
-        if (n <= 0 && errno != EINTR && errno != EAGAIN) return Input::end;
+        if (n == 0 || (n < 0 && errno != EINTR && errno != EAGAIN)) return Input::gone;
         if (n > 0) pressed = keys.read(std::string_view(block, static_cast<std::size_t>(n)));
       } else if (late) {
         pressed = keys.flush();
@@ -202,7 +202,7 @@ struct Editor::State {
       if (!readable) continue;
       char c = 0;
       const ssize_t n = ::read(0, &c, 1);
-      if (n <= 0) return Input::end;
+      if (n <= 0) return n == 0 ? Input::end : Input::gone;
       line += c;
     }
     line.pop_back();

@@ -15,7 +15,8 @@ namespace rille::cli {
 
 class Editor {
  public:
-  enum class Input { entry, end, interrupted };  // end: the user pressed Ctrl-D on an empty entry
+  // end: the user pressed Ctrl-D on an empty entry; gone: the terminal has been closed
+  enum class Input { entry, end, interrupted, gone };
 
   Editor(Loop& loop, const std::string& history_file, bool color, const LineEditor::Uses& uses);
   ~Editor();

@@ -1,4 +1,7 @@
 // What stdlib/repl/keep.lua needs to write variables into the run's folder, and to read them again.
+#include <fmt/format.h>
+
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 
@@ -6,6 +9,7 @@
 #include "bindings/host/bind.hpp"
 #include "bindings/host/codec.hpp"
 #include "bindings/host/ship.hpp"
+#include "runtime/compute/tensor/record.hpp"
 #include "runtime/core/store/file.hpp"
 
 namespace rille::cli {
@@ -55,14 +59,66 @@ int prompt_unship(lua_State* L) {
 
 std::string kept_path(lua_State* L, std::string_view name) { return repl_of(L).run->home() + "/" + std::string(name); }
 
-int prompt_kept_path(lua_State* L) {
-  push(L, kept_path(L, check_text(L, 1, "name")));
-  return 1;
-}
-
 Result<int> prompt_write_kept(lua_State* L) {
   RILLE_CHECK(store::write_file_atomic(kept_path(L, check_text(L, 1, "name")), check_text(L, 2, "text"), 0600));
   return 0;
+}
+
+std::string tensors_path(lua_State* L) {
+  return kept_path(L, "kept/" + std::string(check_text(L, 1, "variable")) + ".safetensors");
+}
+
+// keep_tensors(variable, { { name =, tensor = }, .. }, metadata): starts to write them, and does not wait.
+int prompt_keep_tensors(lua_State* L) {
+  TensorKeeper::Request request;
+  for (std::size_t i = 1, n = lua_objlen(L, 2); i <= n; ++i) {
+    lua_rawgeti(L, 2, static_cast<int>(i));
+    request.names.push_back(option_text(L, -1, "name").value_or(""));
+    lua_getfield(L, -1, "tensor");
+    request.tensors.push_back(lua::check_tensor(L, -1, "tensor"));
+    lua_pop(L, 2);
+  }
+  for (const char* key : {"device", "recipe", "requires_grad"})
+    if (auto text = option_text(L, 3, key)) request.metadata[key] = *text;
+  repl_of(L).tensors->keep(tensors_path(L), std::move(request));
+  return 0;
+}
+
+int prompt_tensors_path(lua_State* L) {
+  push(L, tensors_path(L));
+  return 1;
+}
+
+int prompt_has_tensors(lua_State* L) {
+  std::error_code none;
+  push(L, std::filesystem::exists(tensors_path(L), none));
+  return 1;
+}
+
+int prompt_drop_tensors(lua_State* L) {
+  repl_of(L).tensors->drop(tensors_path(L));
+  return 0;
+}
+
+// keep_failure(variable) -> why its tensors could not be written; nil: they could.
+int prompt_keep_failure(lua_State* L) {
+  const std::string why = repl_of(L).tensors->failure(tensors_path(L));
+  if (why.empty()) return 0;
+  push(L, why);
+  return 1;
+}
+
+int prompt_tensors_under_way(lua_State* L) {
+  push(L, static_cast<std::int64_t>(repl_of(L).tensors->under_way()));
+  return 1;
+}
+
+// tensor_change(tensor) -> its size in bytes, and a text that is another one after each write to it.
+int prompt_tensor_change(lua_State* L) {
+  const tensor::Tensor& t = lua::check_tensor(L, 1, "tensor");
+  push(L, static_cast<double>(t.size_bytes()));
+  push(L, fmt::format("{}:{}:{}", t.impl()->storage->id, t.version(), t.requires_grad()));
+  return 2;
 }
 
 int prompt_read_kept(lua_State* L) {
@@ -79,9 +135,15 @@ void add_keeping(lua_State* L) {
                     {"decode", bind<prompt_decode>},
                     {"ship", bind<prompt_ship>},
                     {"unship", bind<prompt_unship>},
-                    {"kept_path", bind<prompt_kept_path>},
                     {"write_kept", bind<prompt_write_kept>},
-                    {"read_kept", bind<prompt_read_kept>}});
+                    {"read_kept", bind<prompt_read_kept>},
+                    {"keep_tensors", bind<prompt_keep_tensors>},
+                    {"tensors_path", bind<prompt_tensors_path>},
+                    {"has_tensors", bind<prompt_has_tensors>},
+                    {"drop_tensors", bind<prompt_drop_tensors>},
+                    {"keep_failure", bind<prompt_keep_failure>},
+                    {"tensors_under_way", bind<prompt_tensors_under_way>},
+                    {"tensor_change", bind<prompt_tensor_change>}});
 }
 
 }  // namespace rille::cli

@@ -2,6 +2,8 @@
 // code.
 #include "bindings/cli/prompt/primitives.hpp"
 
+#include <sys/ioctl.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -17,6 +19,7 @@
 #include "bindings/host/open.hpp"
 #include "bindings/host/stdlib_table.hpp"
 #include "runtime/core/base/time.hpp"
+#include "runtime/workflow/lease/volumes.hpp"
 
 namespace rille::cli {
 
@@ -157,6 +160,13 @@ int prompt_error_of(lua_State* L) {
 // Returns the terminal's width.
 int prompt_columns(lua_State* L) {
   push(L, static_cast<std::int64_t>(repl_of(L).app.terminal.width()));
+  return 1;
+}
+
+// Returns the terminal's height; 0: it has none.
+int prompt_rows(lua_State* L) {
+  winsize size{};
+  push(L, static_cast<std::int64_t>(ioctl(1, TIOCGWINSZ, &size) == 0 ? size.ws_row : 0));
   return 1;
 }
 
@@ -400,6 +410,22 @@ int prompt_offer(lua_State* L) {
   return 0;
 }
 
+// rented() -> { { name =, price = }, .. }: what the session rents.
+Result<int> prompt_rented(lua_State* L) {
+  const Repl& r = repl_of(L);
+  RILLE_TRY(const auto leases, r.app.engine->leases().of_run(r.run->id()));
+  lua_newtable(L);
+  int i = 0;
+  for (const auto& l : leases) {
+    if (!l.billable() || lease::is_volume(l)) continue;
+    lua_createtable(L, 0, 2);
+    set_field(L, "name", std::string_view(l.name));
+    set_field(L, "price", std::string_view(l.price().shown()));
+    lua_rawseti(L, -2, ++i);
+  }
+  return 1;
+}
+
 int prompt_ask_to_suspend(lua_State* L) {
   repl_of(L).suspends = true;
   return 0;
@@ -424,6 +450,7 @@ int open_repl(lua_State* L) {
                     {"leave", bind<prompt_leave>},
                     {"report", bind<prompt_report>},
                     {"columns", bind<prompt_columns>},
+                    {"rows", bind<prompt_rows>},
                     {"error", bind<prompt_error_of>},
                     {"modules", bind<prompt_modules>},
                     {"class", bind<prompt_class_name>},
@@ -445,6 +472,7 @@ int open_repl(lua_State* L) {
                     {"entry", bind<prompt_entry>},
                     {"history", bind<prompt_history>},
                     {"offer", bind<prompt_offer>},
+                    {"rented", bind<prompt_rented>},
                     {"suspend", bind<prompt_ask_to_suspend>}});
   set_async(L, "read", bind<prompt_read>);
   add_keeping(L);

@@ -179,49 +179,73 @@ void Graph::profile_stop(std::function<void(Result<ProfileReport>)> done) {
   device_->lane().post(device::telling(work, std::move(done)));
 }
 
+namespace {
+
+// A tensor's values, once they are in memory. On the lane.
+Result<HostData> download(LaneQueue& queue, device::Device& device, const Storage& storage, const Window& w) {
+  if (storage.error) return Error(*storage.error);
+  HostData data{w.dtype, w.shape, {}};
+  const auto size = rille::size_bytes(w.dtype);
+  if (const auto& use = device.counted_in()) {
+    RILLE_TRY(auto held, MemoryHeld::take(use, MemoryUse::Part::tensors, std::int64_t(size) * w.shape.count()));
+    data.held = std::make_shared<const MemoryHeld>(std::move(held));
+  }
+  data.bytes.resize(std::size_t(w.shape.count()) * size);
+  if (data.bytes.empty()) return data;
+  if (!storage.buffer)
+    return make_error(ErrorKind::internal, "a tensor without a value was read",
+                      "this is a bug of Rille: please report it");
+  if (queue.orders) RILLE_CHECK(queue.orders->before_read(storage));
+  RILLE_CHECK(device.download(data.bytes.data(),
+                              static_cast<const std::byte*>(storage.buffer.data()) + std::size_t(w.offset) * size,
+                              data.bytes.size()));
+  return data;
+}
+
+// The tensor with its elements in order, if it may be read now.
+Result<Tensor> readable(Graph& graph, const Tensor& t) {
+  if (!t) return make_error(ErrorKind::invalid, "read: an empty tensor handle");
+  if (graph.tracing())
+    return make_error(ErrorKind::state, "a value was read inside a compiled function",
+                      "return the tensor and read it outside");
+  if (t.impl()->storage->trace)
+    return make_error(
+        ErrorKind::state,
+        fmt::format("a {} tensor made inside a compiled function is read outside it", to_string(t.shape())),
+        "return it from the function");
+  NoGrad guard(graph);
+  RILLE_TRY(Tensor whole, contiguous(t.detach()));
+  if (!lies_within(whole.impl()->window, whole.impl()->storage->bytes))
+    return make_error(ErrorKind::internal,
+                      fmt::format("a {} view that reaches beyond its tensor was read", to_string(t.shape())),
+                      "this is a bug of Rille: please report it");
+  return whole;
+}
+
+}  // namespace
+
 void Graph::read(const Tensor& t, std::function<void(Result<HostData>)> done, bool last_try) {
-  if (!t) return done(make_error(ErrorKind::invalid, "read: an empty tensor handle"));
-  if (tracing()) {
-    return done(make_error(ErrorKind::state, "a value was read inside a compiled function",
-                           "return the tensor and read it outside"));
-  }
-  if (t.impl()->storage->trace) {
-    return done(
-        make_error(ErrorKind::state,
-                   fmt::format("a {} tensor made inside a compiled function is read outside it", to_string(t.shape())),
-                   "return it from the function"));
-  }
-  NoGrad guard(*this);
-  auto whole = contiguous(t.detach());
-  if (!whole) return done(std::move(whole).error());
+  const auto whole = readable(*this, t);
+  if (!whole) return done(whole.error());
   flush();
-  const auto& impl = *whole->impl();
-  if (!lies_within(impl.window, impl.storage->bytes))
-    return done(make_error(ErrorKind::internal,
-                           fmt::format("a {} view that reaches beyond its tensor was read", to_string(t.shape())),
-                           "this is a bug of Rille: please report it"));
-  const auto work = [queue = impl_->queue, device = device_, storage = impl.storage, w = impl.window,
-                     last_try](kernels::LaneState& lane) -> Result<HostData> {
+  const auto work = [queue = impl_->queue, device = device_, storage = whole->impl()->storage,
+                     w = whole->impl()->window, last_try](kernels::LaneState& lane) -> Result<HostData> {
     queue->first_error = queue->nodes.empty() ? queue->first_error : nullptr;
     RILLE_CHECK(queue->run(*device, lane, last_try));
     if (const auto first = std::exchange(queue->first_error, nullptr)) return Error(*first);
-    if (storage->error) return Error(*storage->error);
-    HostData data{w.dtype, w.shape, {}};
-    const auto size = rille::size_bytes(w.dtype);
-    if (const auto& use = device->counted_in()) {
-      RILLE_TRY(auto held, MemoryHeld::take(use, MemoryUse::Part::tensors, std::int64_t(size) * w.shape.count()));
-      data.held = std::make_shared<const MemoryHeld>(std::move(held));
-    }
-    data.bytes.resize(std::size_t(w.shape.count()) * size);
-    if (data.bytes.empty()) return data;
-    if (!storage->buffer)
-      return make_error(ErrorKind::internal, "a tensor without a value was read",
-                        "this is a bug of Rille: please report it");
-    if (queue->orders) RILLE_CHECK(queue->orders->before_read(*storage));
-    RILLE_CHECK(device->download(data.bytes.data(),
-                                 static_cast<const std::byte*>(storage->buffer.data()) + std::size_t(w.offset) * size,
-                                 data.bytes.size()));
-    return data;
+    return download(*queue, *device, *storage, w);
+  };
+  device_->lane().post(device::telling(work, std::move(done)));
+}
+
+void Graph::glance(const Tensor& t, std::function<void(Result<HostData>)> done) {
+  const auto whole = readable(*this, t);
+  if (!whole) return done(whole.error());
+  flush();
+  const auto work = [queue = impl_->queue, device = device_, storage = whole->impl()->storage,
+                     w = whole->impl()->window](kernels::LaneState&) -> Result<HostData> {
+    if (!queue->nodes.empty()) return make_error(ErrorKind::memory, "there was no memory to compute it");
+    return download(*queue, *device, *storage, w);
   };
   device_->lane().post(device::telling(work, std::move(done)));
 }

@@ -55,6 +55,9 @@ class Graph : public std::enable_shared_from_this<Graph> {
   // Error state: the graph is tracing, or the tensor was made inside a compiled function and not returned.
   // `last_try`: an operation that gets no memory fails instead of being kept for another try.
   void read(const Tensor& t, std::function<void(Result<HostData>)> done, bool last_try = false);
+  // As read, but for a look that no script asked for: an error of an earlier operation is left to the next read, and
+  // operations that wait for memory are not tried again.
+  void glance(const Tensor& t, std::function<void(Result<HostData>)> done);
   Result<HostData> read_blocking(const Tensor& t);  // blocks the thread: for tests and programs without an event loop
   // Copies the values to a device to which this one can send (Device::sends_to). Once `done` has been called, on the
   // lane thread, the graph `to` may use the tensor. Errors: as for read(); memory, if the target device has none.
