@@ -163,7 +163,7 @@ try:
     p = Prompt(rille, home, "resume", "last", directory=work)
     check("a crash loses no plain value", p.enter("later[1]").strip().endswith("5"), p.banner)
     check("but a large one, and says so", "not kept: huge: it is large" in p.banner, p.banner)
-    p.enter("rille.rent('box', { gpu = 'cpu' }):release()")
+    p.enter("other:release()")
     p.key(b":quit\n")
     check("and the session ends well", p.end() == 0)
 
