@@ -6,11 +6,13 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "runtime/compute/device/kernel_build.hpp"
+#include "runtime/compute/device/kernel_files.hpp"
 #include "runtime/compute/device/kernel_token.hpp"
 #include "runtime/compute/device/kernel_typeof.hpp"
 
@@ -158,7 +160,9 @@ API int nvrtcCompileProgram(void* handle, int n, const char* const* option) {
     return 0;
   }
   KernelOptions options;
-  if (const char* home = std::getenv("RILLE_HOME")) options.cache = std::string(home) + "/cache/kernels";
+  static const WorkDirectory folder = *WorkDirectory::create(std::filesystem::temp_directory_path().string());
+  const char* home = std::getenv("RILLE_HOME");
+  options.cache = home ? std::string(home) + "/cache/kernels" : folder.path();  // the image names the file
   for (int i = 0; i < n; ++i) {
     const std::string text = option[i];
     const auto equal = text.find('=');

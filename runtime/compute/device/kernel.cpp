@@ -101,9 +101,10 @@ Result<std::shared_ptr<Kernel>> Kernel::compile(std::string_view source, const K
 Result<> Kernel::load(const std::string& path, bool keep) {
   library_path_ = path;
   if (options_.apart) {
-    RILLE_TRY(process_, KernelProcess::start(name_, path, options_));
-    parameters_ = process_->parameters();
+    auto process = KernelProcess::start(name_, path, options_);
     if (!keep) ::unlink(path.c_str());
+    RILLE_TRY(process_, std::move(process));
+    parameters_ = process_->parameters();
     return success();
   }
   const std::string copy = path + unique_suffix();
