@@ -21,7 +21,6 @@ namespace {
 
 constexpr std::size_t source_bytes_max = 16 << 20;
 constexpr std::int64_t as_granted = RILLE_AS_GRANTED;
-constexpr std::int64_t cleanup_least_ms = 200;  // that cleanup may wait after wall_ms
 
 Result<std::string> read_script(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
@@ -183,8 +182,8 @@ void watch_wall(rille_run* r) {
   Loop& loop = *r->runtime->loop;
   const std::int64_t wall_ms = r->options.wall_ms;
   r->wall = std::make_unique<Timer>(loop, wall_ms, [r, wall_ms] { r->host->time_is_over(host::wall_error(wall_ms)); });
-  const std::int64_t cleanup_ms = std::max<std::int64_t>(cleanup_least_ms, wall_ms / 10);
-  r->cleanup = std::make_unique<Timer>(loop, wall_ms + cleanup_ms, [r, wall_ms] {
+  r->cleanup = std::make_unique<Timer>(loop, wall_ms + host::cleanup_wait_ms(wall_ms), [r, wall_ms] {
+    r->host->end_grace();
     for (engine::Run* child : r->children) child->stop_cleanup(host::wall_error(wall_ms));
     r->run->stop_cleanup(host::wall_error(wall_ms));
   });
@@ -351,7 +350,10 @@ void rille_run::close() {
   run.reset();
 }
 
+// A large Lua state is freed over several turns.
 void rille_run::settle() {
+  if (host && bridge) bridge->close();
+  if (host && !host->close_some()) return runtime->loop->post([self = shared_from_this()] { self->settle(); });
   close();
   settled = true;
   if (auto tell = std::exchange(done, nullptr)) tell(this, done_payload);

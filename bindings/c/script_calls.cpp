@@ -12,8 +12,7 @@ using namespace rille::host;
 namespace {
 
 constexpr std::size_t calls_max = 10'000;
-// least time in which cleanup may wait, after wall_ms or after the script is freed
-constexpr std::int64_t cleanup_of_call_ms = 200;
+constexpr std::int64_t cleanup_of_freed_ms = 200;  // how long cleanup may wait after the script was freed
 
 // Tells the host program when the call's fiber has ended.
 Execution watch(rille_script* s, std::uint64_t call, FiberId fiber) {
@@ -28,8 +27,7 @@ void watch_wall(rille_script& s, ActiveCall& call) {
   Loop& loop = *s.runtime->loop;
   call.wall = std::make_unique<Timer>(
       loop, wall_ms, [&s, &call, wall_ms] { s.host().call_is_over(*call.budget, wall_error(wall_ms)); });
-  const std::int64_t cleanup_ms = std::max(cleanup_of_call_ms, wall_ms / 10);
-  call.cleanup = std::make_unique<Timer>(loop, wall_ms + cleanup_ms, [&s, number = call.number, wall_ms] {
+  call.cleanup = std::make_unique<Timer>(loop, wall_ms + cleanup_wait_ms(wall_ms), [&s, number = call.number, wall_ms] {
     s.runtime->loop->post(
         [self = s.shared_from_this(), number, wall_ms] { self->finish(number, wall_error(wall_ms)); });
   });
@@ -162,7 +160,7 @@ void rille_script::free() {
     if (self->ended) return self->close();
     const Error why = make_error(ErrorKind::cancelled, "the host program has freed the script");
     self->parts->run->cancel(why);
-    self->cleanup = std::make_unique<Timer>(*self->runtime->loop, cleanup_of_call_ms,
+    self->cleanup = std::make_unique<Timer>(*self->runtime->loop, cleanup_of_freed_ms,
                                             [s = self.get(), why] { s->parts->run->stop_cleanup(why); });
   });
 }

@@ -14,6 +14,7 @@ namespace rille::host {
 struct AwaitAccess {
   static void resume(LuaHost& host, Fiber& fiber, int values) { host.resume(fiber, values); }
   static void resume_later(LuaHost& host, FiberId id, int values) { host.resume_later(id, values); }
+  static bool give_up(LuaHost& host, Fiber& fiber) { return host.give_up(fiber); }
   static void refused(LuaHost& host, Fiber& fiber) { host.refused(fiber); }
 };
 
@@ -158,6 +159,7 @@ void Completion::finish_with(int (*fn)(lua_State*, void*), void* context) const 
   LuaHost& host = **host_pointer;
   Fiber* fiber = host.find(fiber_);
   if (!fiber || !fiber->waiting || fiber->suspension != suspension_ || fiber->ready >= 0) return;
+  if (!fiber->starting && AwaitAccess::give_up(host, *fiber)) return;
   // While the binding still starts the work, push the results on the awaiting coroutine's stack. Later use the main
   // stack, because a suspended coroutine cannot run a protected call.
   lua_State* L = fiber->starting ? fiber->awaiting : host.lua();

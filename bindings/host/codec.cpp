@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 #include <vector>
 
 #include "bindings/host/host.hpp"
@@ -16,40 +17,37 @@ namespace {
 
 constexpr int nesting_max = 100;
 constexpr std::size_t values_max = 10'000'000;
-constexpr std::size_t values_per_check = 4096;
+constexpr std::size_t values_per_check = 4096, tables_per_check = 16;
 constexpr std::size_t bytes_per_value = 64;
+constexpr std::size_t long_text_bytes = 64 << 10, weighed_max = 4096;
 
 class Encoder {
  public:
-  Encoder(lua_State* L, std::string_view what)
-      : L_(L), what_(what), bytes_left_(LuaState::of(L).bytes_limit() ? LuaState::of(L).bytes_limit() : SIZE_MAX) {
+  Encoder(lua_State* L, std::string_view what, int root)
+      : L_(L), what_(what), root_(root),
+        bytes_left_(LuaState::of(L).bytes_limit() ? LuaState::of(L).bytes_limit() : SIZE_MAX) {
     if (const auto& use = LuaHost::of(L).options().memory; use && use->limit_bytes()) bytes_left_ = room(*use);
   }
 
   Result<Value> encode(int index) {
+    if (weighs_ && count_ == weighed_max) return stop_weighing();
     if (++count_ > values_max)
       return refuse(fmt::format("holds more than {} values", values_max), "keep large data in files or tensors");
     if (count_ % values_per_check == 0) LuaHost::of(L_).check(L_);
     const bool text_too = lua_type(L_, index) == LUA_TSTRING;
-    // A table that is reached twice is written twice, so that a small one can become large data.
-    const std::size_t bytes = bytes_per_value + (text_too ? lua_objlen(L_, index) : 0);
-    if (bytes > bytes_left_ && !collected_) collect();
-    if (bytes > bytes_left_)
-      return refuse("is larger than what the memory limit leaves", "keep large data in files or tensors");
-    bytes_left_ -= bytes;
-    bytes_taken_ += bytes;
+    RILLE_CHECK(take(bytes_per_value + (text_too ? lua_objlen(L_, index) : 0)));
     switch (lua_type(L_, index)) {
       case LUA_TNONE:
       case LUA_TNIL: return Value();
       case LUA_TBOOLEAN: return Value(lua_toboolean(L_, index) != 0);
       case LUA_TNUMBER: return Value(lua_tonumber(L_, index));
-      case LUA_TSTRING: return Value(text(index));
+      case LUA_TSTRING: return weighs_ ? Value() : Value(text(index));
       case LUA_TTABLE: return table(absolute(L_, index));
       case LUA_TLIGHTUSERDATA:
         if (is_null(L_, index)) return Value();
         break;
       case LUA_TUSERDATA:
-        if (auto encode_object = object_encoder(L_, index)) return encode_object(L_, index);
+        if (auto encode_object = object_encoder(L_, index)) return weighs_ ? Value() : encode_object(L_, index);
         break;
       default: break;
     }
@@ -62,6 +60,32 @@ class Encoder {
  private:
   static std::size_t room(const MemoryUse& use) {
     return static_cast<std::size_t>(std::max<std::int64_t>(0, use.room_bytes()));
+  }
+
+  // Before the first long text is copied: walks the beginning of the data without copying, so that a table that holds
+  // such a text very often is refused at once.
+  Result<> weigh() {
+    if (std::exchange(weighed_, true)) return {};
+    Encoder scout(L_, what_, root_);
+    scout.weighs_ = scout.weighed_ = true;
+    Result<Value> refused = scout.encode(root_);
+    if (!refused && !scout.stopped_) return std::move(refused).error();
+    return {};
+  }
+  Error stop_weighing() {
+    stopped_ = true;
+    return make_error(ErrorKind::invalid, "the rest is not weighed");
+  }
+
+  // A table that is reached twice is written twice, so that a small one can become large data.
+  Result<> take(std::size_t bytes) {
+    if (bytes >= long_text_bytes) RILLE_CHECK(weigh());
+    if (bytes > bytes_left_ && !collected_) collect();
+    if (bytes > bytes_left_)
+      return refuse("is larger than what the memory limit leaves", "keep large data in files or tensors");
+    bytes_left_ -= bytes;
+    bytes_taken_ += bytes;
+    return {};
   }
 
   // Collects garbage, which may free enough of the run's memory limit.
@@ -101,7 +125,8 @@ class Encoder {
       return refuse("contains a table that refers back to itself", "pass tables without such cycles");
     if (open_.size() >= nesting_max) return refuse(fmt::format("is nested deeper than {} tables", nesting_max), "");
     luaL_checkstack(L_, 6, "value");
-    LuaHost::of(L_).check(L_);  // once per table, since walking a long table of nils takes milliseconds
+    // Walking a long table of nils takes milliseconds; asking takes as long as a table of few values.
+    if (++tables_ % tables_per_check == 0) LuaHost::of(L_).check(L_);
     open_.push_back(id);
     Result<Value> out = contents(t);
     open_.pop_back();
@@ -140,13 +165,13 @@ class Encoder {
 
   Result<Value> array(int t, std::size_t n) {
     Value::Array out;
-    out.reserve(n);
+    if (!weighs_) out.reserve(n);
     for (std::size_t i = 1; i <= n; ++i) {
       lua_rawgeti(L_, t, static_cast<int>(i));
       Result<Value> v = member(lua_gettop(L_), {i, 0, false});
       lua_pop(L_, 1);
       if (!v) return v;
-      out.push_back(std::move(*v));
+      if (!weighs_) out.push_back(std::move(*v));
     }
     return Value(std::move(out));
   }
@@ -155,14 +180,14 @@ class Encoder {
     Value::Object out;
     lua_pushnil(L_);
     while (lua_next(L_, t)) {
-      std::string key = text(-2);
-      Result<Value> v = member(lua_gettop(L_), {0, lua_gettop(L_) - 1, true});
+      const Result<> fits = take(lua_objlen(L_, -2));
+      Result<Value> v = fits ? member(lua_gettop(L_), {0, lua_gettop(L_) - 1, true}) : Result<Value>(fits.error());
       if (!v) {
         lua_pop(L_, 2);
         return v;
       }
+      if (!weighs_) out.emplace(text(-2), std::move(*v));
       lua_pop(L_, 1);
-      out.emplace(std::move(key), std::move(*v));
     }
     return Value(std::move(out));
   }
@@ -175,7 +200,14 @@ class Encoder {
       switch (lua_type(L_, -2)) {
         case LUA_TNUMBER: key = Value(lua_tonumber(L_, -2)); break;
         case LUA_TBOOLEAN: key = Value(lua_toboolean(L_, -2) != 0); break;
-        case LUA_TSTRING: key = Value(text(-2)); break;
+        case LUA_TSTRING: {
+          if (Result<> fits = take(lua_objlen(L_, -2)); !fits) {
+            lua_pop(L_, 2);
+            return std::move(fits).error();
+          }
+          if (!weighs_) key = Value(text(-2));
+          break;
+        }
         default: {
           const std::string shown = describe(L_, -2);
           lua_pop(L_, 2);
@@ -188,26 +220,30 @@ class Encoder {
         return v;
       }
       lua_pop(L_, 1);
-      out.pairs.emplace_back(std::move(key), std::move(*v));
+      if (!weighs_) out.pairs.emplace_back(std::move(key), std::move(*v));
     }
     return Value(std::move(out));
   }
 
   lua_State* L_;
   std::string what_;
+  int root_;  // stack index of the whole
   std::vector<Step> path_;
   std::vector<const void*> open_;
   std::size_t bytes_left_, bytes_taken_ = 0;
   bool collected_ = false;
-  std::size_t count_ = 0;
+  // weighs_: only walks, copies nothing; stopped_: it has walked enough; weighed_: need not weigh
+  bool weighs_ = false, stopped_ = false, weighed_ = false;
+  std::size_t count_ = 0, tables_ = 0;
 };
 
 }  // namespace
 
 Result<Value> to_value(lua_State* L, int index, std::string_view what, std::size_t* bytes) {
   luaL_checkstack(L, 8, "value");
-  Encoder encoder(L, what);
-  Result<Value> value = encoder.encode(absolute(L, index));
+  index = absolute(L, index);
+  Encoder encoder(L, what, index);
+  Result<Value> value = encoder.encode(index);
   if (bytes) *bytes = encoder.bytes_taken();
   return value;
 }

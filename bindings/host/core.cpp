@@ -265,7 +265,9 @@ int core_is_error(lua_State* L) {
 constexpr std::size_t timed_source_max = 128 << 10;
 
 int core_compile(lua_State* L) {
-  std::string source(check_text(L, 1, "source")), name(check_text(L, 2, "chunk name"));
+  constexpr std::size_t name_max = 1000;  // messages show the first 60 bytes
+  const std::string_view source = check_text(L, 1, "source");
+  std::string name(check_text(L, 2, "chunk name").substr(0, name_max));
   if (source.size() > timed_source_max && LuaHost::of(L).options().limits.timed()) {
     lua_pushnil(L);
     push(L, fmt::format("the text has {}, but under a limit of time at most {} are compiled at once",

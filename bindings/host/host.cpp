@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "bindings/host/keys.hpp"
+#include "bindings/host/real_path.hpp"
 #include "runtime/core/base/time.hpp"
 #include "runtime/core/base/units.hpp"
 #include "runtime/workflow/engine/run.hpp"
@@ -75,7 +76,15 @@ Result<std::unique_ptr<LuaHost>> LuaHost::create(Loop& loop, HostOptions options
   return host;
 }
 
-LuaHost::~LuaHost() {
+LuaHost::~LuaHost() { end_work(); }
+
+bool LuaHost::close_some() {
+  end_work();
+  return state_->free_some();
+}
+
+void LuaHost::end_work() {
+  if (std::exchange(ended_, true)) return;
   // Closing the Lua state waits for the devices. A run that ended well may have left work with effects (a kernel that
   // prints), which is then completed; under a time limit that work is dropped.
   if (dropped_ || !fibers_.empty() || options_.limits.timed())
@@ -112,6 +121,7 @@ std::function<Result<>(const std::string&, const std::string&)> LuaHost::may_con
 }
 
 Result<std::string> LuaHost::code_path(const std::string& path) const {
+  RILLE_CHECK(check_path(path));
   std::filesystem::path full = path;
   if (full.is_relative() && !options_.script_directory.empty())
     full = std::filesystem::path(options_.script_directory) / path;
@@ -266,6 +276,53 @@ void LuaHost::refuse_start(FiberId id, FunctionRef function) {
   run_fibers_->fiber_done(id, *over_);
 }
 
+// Whether code of the script is to run when the waiting fiber is unwound: its defers, or the end of a step.
+bool LuaHost::has_cleanup(const Fiber& f) const {
+  if (!f.step.empty() || f.plain.runs) return true;
+  lua_State* L = lua();
+  const int top = lua_gettop(L);
+  get_registry(L, &key_data);
+  lua_rawgeti(L, -1, static_cast<int>(f.id));
+  auto enter = [&](const char* field) {  // replaces the table at the top by its field
+    if (!lua_istable(L, -1)) return false;
+    lua_pushstring(L, field);
+    lua_rawget(L, -2);
+    lua_remove(L, -2);
+    return lua_istable(L, -1);
+  };
+  bool found = false;
+  for (bool scope = enter("scope"); scope && !found; scope = enter("parent")) {
+    lua_pushvalue(L, -1);
+    found = enter("defers") && lua_objlen(L, -1) > 0;
+    lua_pop(L, 1);
+  }
+  lua_settop(L, top);
+  return found;
+}
+
+// After a limit of time, a spawned fiber that waits ends without being resumed if no code of the script could run
+// anyway: the grace is spent, or there is no cleanup. Unwinding thousands of fibers takes longer than the grace.
+bool LuaHost::give_up(Fiber& f) {
+  const std::shared_ptr<Budget> of = f.budget;
+  if (budget_ && budget_ != of.get()) return false;  // another call's code runs
+  const WithBudget limits(*this, budget_ ? nullptr : of.get());
+  if (!over_ || f.id == 1 || (of && of->root == f.id)) return false;
+  if (!(clock_ && clock_->grace_spent()) && has_cleanup(f)) return false;
+  const FiberId id = f.id;
+  lua_State* L = lua();
+  luaL_unref(L, LUA_REGISTRYINDEX, f.anchor);
+  get_registry(L, &key_data);
+  lua_pushnil(L);
+  lua_rawseti(L, -2, static_cast<int>(id));
+  lua_pop(L, 1);
+  dismissed_.erase(id);
+  if (spawned_ > 0) --spawned_, --options_.spent->fibers;
+  const Error why = *over_;
+  fibers_.erase(id);
+  run_fibers_->fiber_done(id, why);
+  return true;
+}
+
 void LuaHost::resume(Fiber& f, int values) {
   const std::shared_ptr<Budget> of = f.budget;  // the fiber may end
   const WithBudget limits(*this, of.get());
@@ -281,8 +338,12 @@ void LuaHost::resume_later(FiberId id, int values) {
     auto pointer = weak.lock();
     if (!pointer || !*pointer) return;
     LuaHost& host = **pointer;
-    if (host.gave_way_) return host.after_way_.push_back([&host, id, values] { host.resume_later(id, values); });
-    if (Fiber* f = host.find(id)) host.resume(*f, values);
+    auto go_on = [&host, id, values] {
+      Fiber* f = host.find(id);
+      if (f && !host.give_up(*f)) host.resume(*f, values);
+    };
+    if (host.gave_way_ || !host.after_way_.empty()) return host.after_way_.push_back(go_on);
+    go_on();
   };
   loop_.post(std::move(wake));
 }

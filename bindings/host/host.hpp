@@ -22,6 +22,7 @@
 
 #include <atomic>
 #include <climits>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -123,6 +124,9 @@ class LuaHost final : public Guest {
  public:
   static Result<std::unique_ptr<LuaHost>> create(Loop& loop, HostOptions options);
   ~LuaHost() override;
+  // Before the destructor, which may take long for a large Lua state: ends the host's work, and frees objects for about
+  // a millisecond. true: what is left is small.
+  bool close_some();
   void bind_run(engine::Run& run);
   // Instead of bind_run, for code that uses no durable function: gives the host only the parts of a run that it needs.
   void bind(engine::RunControl& control, engine::Fibers& fibers) {
@@ -190,6 +194,10 @@ class LuaHost final : public Guest {
   void left_scope();
   // A limit of time was exceeded while the script waits.
   void time_is_over(Error limit);
+  // After a limit of time: cleanup has had its time to wait, so no more code of the script runs.
+  void end_grace() {
+    if (clock_) clock_->end_grace();
+  }
   // Raises the error that must end the code which runs now, if there is one. For C functions that may run long: they
   // call it every few thousand steps.
   void check(lua_State* L) {
@@ -231,10 +239,15 @@ class LuaHost final : public Guest {
   friend class WithBudget;
   LuaHost(Loop& loop, HostOptions options);
   Result<> open_libraries();
+  void end_work();
   void resume(Fiber& fiber, int values);
+  void after_way();
+  void after_way_later();
   void resume_later(FiberId id, int values);
   void run_lua(Fiber& fiber, int values, Fiber* outer);
   void refuse_start(FiberId id, FunctionRef function);
+  bool give_up(Fiber& fiber);
+  bool has_cleanup(const Fiber& fiber) const;
   std::shared_ptr<Work> make_work();
   void end_fiber(Fiber& fiber, int status);
   void refused(Fiber& fiber);  // called when a cancelled fiber was refused a wait
@@ -281,11 +294,12 @@ class LuaHost final : public Guest {
   // Instructions until the running code must give way. way_never: it need not.
   static constexpr int way_never = INT_MAX;
   int way_left_ = way_never;
+  bool ended_ = false;      // by end_work()
   bool gives_way_ = false;  // the code is being suspended; coroutines of the script pass the yield on to their parent
   // The run's journal records a cancel. On replay it takes effect at the recorded point, not where code gives way.
   bool cancel_recorded_ = false;
-  bool gave_way_ = false;                         // the current fiber is suspended in the middle of a computation
-  std::vector<std::function<void()>> after_way_;  // run once the current fiber waits: they continue other fibers
+  bool gave_way_ = false;                        // the current fiber is suspended in the middle of a computation
+  std::deque<std::function<void()>> after_way_;  // run once the current fiber waits: they continue other fibers
   std::unique_ptr<Watchdog::Watch> turn_watch_;
   std::unique_ptr<PausedCall> paused_;  // the C function that has given way; null: none
   lua_State* paused_in_ = nullptr;      // the coroutine of paused_

@@ -263,6 +263,7 @@ int LuaHost::go_on_paused(Fiber& f) {
   });
   if (pushed && n >= 0) return n;
   std::string error = pushed ? paused_where_ + rest->error() : pushed.error().message;
+  if (!pushed && pushed.error().kind == ErrorKind::memory) error = "not enough memory";  // becomes that kind again
   auto keep = [&](lua_State* L) {
     get_registry(L, &key_failed);
     push(L, error);
@@ -302,7 +303,26 @@ void LuaHost::go_on() {
   run_lua(f, values, nullptr);
   if (gave_way_) return;
   run_fibers_->release_fibers();
-  for (auto& wake : std::exchange(after_way_, {})) wake();
+  if (!after_way_.empty()) after_way_later();
+}
+
+void LuaHost::after_way_later() {
+  loop_.post([self = self_] {
+    if (*self) (*self)->after_way();
+  });
+}
+
+// Continues the fibers that became ready while another one had given way: until one of them gives way, or the turn is
+// over.
+void LuaHost::after_way() {
+  const std::int64_t due = options_.turn->due_ns(system_clock().monotonic_ns());
+  while (!gave_way_ && !after_way_.empty()) {
+    const std::function<void()> wake = std::move(after_way_.front());
+    after_way_.pop_front();
+    wake();
+    if (system_clock().monotonic_ns() >= due) break;
+  }
+  if (!gave_way_ && !after_way_.empty()) after_way_later();
 }
 
 }  // namespace rille::host

@@ -11,7 +11,8 @@ namespace rille::host {
 namespace {
 
 constexpr std::int64_t ms_ns = 1'000'000;
-constexpr std::int64_t grace_max_ms = 200;
+constexpr std::int64_t grace_max_ms = 100;
+constexpr std::int64_t cleanup_wait_least_ms = 100, cleanup_wait_share = 20;
 // A hook that another thread sets can be lost while Lua changes its own: it is set again until Lua has stopped.
 constexpr std::int64_t ring_again_ns = 10 * ms_ns;
 
@@ -24,6 +25,10 @@ Error limit_error(const char* limit, std::string message, std::string hint) {
 }
 
 }  // namespace
+
+std::int64_t cleanup_wait_ms(std::int64_t wall_ms) {
+  return std::max(cleanup_wait_least_ms, wall_ms / cleanup_wait_share);
+}
 
 Error wall_error(std::int64_t wall_ms) {
   return limit_error("wall_ms", fmt::format("the run took longer than {}", format_duration_ms(wall_ms)),
@@ -93,6 +98,11 @@ void LimitClock::begin_grace() {
   if (!began_ns_) return;
   grace_began_ns_ = now_ns();
   watch_.set(due_ns(grace_began_ns_));
+}
+
+void LimitClock::end_grace() {
+  begin_grace();
+  spent_->grace_ns = grace_max_ms * ms_ns;
 }
 
 bool LimitClock::grace_over() const { return in_grace_ && began_ns_ && now_ns() - grace_began_ns_ >= grace_left_ns(); }

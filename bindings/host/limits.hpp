@@ -41,6 +41,9 @@ struct Spending {
   }
 };
 
+// How long cleanup may wait after wall_ms; then what it waits for is cancelled, too.
+std::int64_t cleanup_wait_ms(std::int64_t wall_ms);
+
 Error wall_error(std::int64_t wall_ms);
 Error cpu_error(std::int64_t cpu_ms);
 
@@ -59,7 +62,9 @@ class LimitClock {
     in_grace_ = false;
     spent_ = std::move(spent);
   }
-  bool grace_over() const;
+  void end_grace();         // Lua does not run any more
+  bool grace_over() const;  // while Lua runs
+  bool grace_spent() const { return in_grace_ && grace_left_ns() <= 0; }
   bool due() const { return in_grace_ ? grace_over() : exceeded().has_value(); }
 
  private:

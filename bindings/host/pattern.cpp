@@ -203,7 +203,11 @@ int string_gmatch(lua_State* L) {
 }  // namespace
 
 void set_pattern_functions(lua_State* L) {
-  set_functions(L, {{"find", string_find}, {"match", string_match}, {"gmatch", string_gmatch}, {"gsub", string_gsub}});
+  set_functions(L, {{"find", string_find},
+                    {"match", string_match},
+                    {"gmatch", string_gmatch},
+                    {"gsub", string_gsub},
+                    {"rep", string_rep}});
 }
 
 }  // namespace rille::host

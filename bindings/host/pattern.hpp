@@ -1,5 +1,6 @@
-// string.find, match, gmatch and gsub with LuaJIT's results and error texts. A match can be ended and can give way: it
-// counts its steps and asks the host every few thousand steps (LuaHost::check). Plain searches take linear time.
+// string.find, match, gmatch, gsub and rep with LuaJIT's results and error texts. A match can be ended and can give
+// way: it counts its steps and asks the host every few thousand steps (LuaHost::check). Plain searches take linear
+// time.
 #pragma once
 
 #include "bindings/host/lua.hpp"
@@ -12,5 +13,6 @@ void set_pattern_functions(lua_State* L);
 void set_gsub_functions(lua_State* L);
 
 int string_gsub(lua_State* L);  // replace.cpp
+int string_rep(lua_State* L);   // repeat.cpp
 
 }  // namespace rille::host

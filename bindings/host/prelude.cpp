@@ -312,7 +312,10 @@ function strings.rep(text, times, between)
   local n = tonumber(times)
   if type(text) == "string" and n then
     if text == "" and (between == nil or between == "") then return "" end
-    if n > integer_max then error("resulting string too large", 2) end
+    if n > integer_max or n * #text > integer_max then error("resulting string too large", 2) end
+    if n * #text > 2^18 and (between == nil or type(between) == "string") then
+      return core.patterns.rep(text, n - n % 1, between)
+    end
   end
   return raw.rep(text, times, between)
 end

@@ -50,7 +50,7 @@ std::string lexical_path(const std::string& path, const std::string& folder) {
   return out;
 }
 
-Result<std::string> real_path(const std::string& path, bool follow_last, const std::string& folder) {
+Result<> check_path(const std::string& path) {
   if (path.empty()) return make_error(ErrorKind::invalid, "a path is empty");
   if (path.find('\0') != std::string::npos)
     return make_error(ErrorKind::invalid, "a path has a zero byte in it",
@@ -60,6 +60,11 @@ Result<std::string> real_path(const std::string& path, bool follow_last, const s
         ErrorKind::invalid,
         fmt::format("a path has {} bytes, more than the system takes: {}..", path.size(), path.substr(0, 40)),
         fmt::format("at most {} bytes", PATH_MAX - 1));
+  return {};
+}
+
+Result<std::string> real_path(const std::string& path, bool follow_last, const std::string& folder) {
+  RILLE_CHECK(check_path(path));
   std::deque<std::string> parts;
   split_before(parts, absolute_path(path, folder));
   std::string out;

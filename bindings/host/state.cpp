@@ -11,6 +11,7 @@
 #include <cstring>
 #include <new>
 
+#include "runtime/core/base/time.hpp"
 #include "runtime/core/base/units.hpp"
 
 // Only in librille.so, which loads LuaJIT itself (cmake/luajit_apart.c.in); elsewhere LuaJIT is linked. Null: LuaJIT is
@@ -50,7 +51,9 @@ constexpr std::size_t mapped_from = 4 << 20;
 
 void* map(std::size_t size) {
   void* p = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  return p == MAP_FAILED ? nullptr : p;
+  if (p == MAP_FAILED) return nullptr;
+  (void)::madvise(p, size, MADV_HUGEPAGE);  // touching it for the first time takes half as long
+  return p;
 }
 
 // Resizes a block where the old or the new block is mapped by mmap.
@@ -173,6 +176,38 @@ Result<std::unique_ptr<LuaState>> LuaState::create(std::size_t memory_limit_byte
     state->use_ = std::move(use);
   }
   return state;
+}
+
+namespace {
+// Drops the references to the script's code and data, except for those in the libraries' own tables.
+void drop_roots(lua_State* L) {
+  lua_settop(L, 0);
+  lua_pushnil(L);
+  while (lua_next(L, LUA_REGISTRYINDEX)) {
+    lua_pop(L, 1);
+    if (lua_type(L, -1) == LUA_TSTRING) continue;
+    lua_pushvalue(L, -1);
+    lua_pushnil(L);
+    lua_rawset(L, LUA_REGISTRYINDEX);
+  }
+}
+
+constexpr std::size_t quickly_freed_bytes = 4 << 20;
+constexpr int cycles_to_free = 3;  // ends the present one, runs the finalizers, frees what these have kept
+constexpr std::int64_t free_some_ns = 1'000'000;
+}  // namespace
+
+bool LuaState::free_some() {
+  if (used_ <= quickly_freed_bytes || cycles_left_ == 0) return true;
+  if (cycles_left_ < 0) {
+    drop_roots(L_);
+    cycles_left_ = cycles_to_free;
+    lua_gc(L_, LUA_GCSETSTEPMUL, 10);  // smaller steps: LuaJIT makes as many in one call as allocation is ahead
+  }
+  const std::int64_t due = system_clock().monotonic_ns() + free_some_ns;
+  while (cycles_left_ > 0 && system_clock().monotonic_ns() < due)
+    if (lua_gc(L_, LUA_GCSTEP, 0) != 0) --cycles_left_;
+  return cycles_left_ == 0;
 }
 
 LuaState::~LuaState() {

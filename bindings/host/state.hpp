@@ -35,6 +35,9 @@ class LuaState {
   LuaState(const LuaState&) = delete;
   LuaState& operator=(const LuaState&) = delete;
 
+  // Collects what the script has made, for about a millisecond, once no Lua code will run any more. true: little is
+  // left, so that the destructor is quick.
+  bool free_some();
   lua_State* lua() const { return L_; }
   std::size_t bytes_used() const { return used_; }
   std::size_t bytes_limit() const { return limit_; }
@@ -71,6 +74,7 @@ class LuaState {
   SmallBlocks small_;  // unused with an allocator of the host program
   std::size_t used_ = 0, limit_ = 0, reserve_ = 0;
   bool limit_hit_ = false, pressed_ = false;
+  int cycles_left_ = -1;  // of the collector, until free_some() is done; -1: it has not begun
   std::shared_ptr<MemoryUse> use_;
 };
 

@@ -419,7 +419,7 @@ static int more_limits(rille_runtime* rt) {
                     RILLE_TIMEOUT);
   rille_run_options_init(&o, sizeof o);
   o.memory_bytes = 64 << 20;
-  bad += try_script(rt, "memory of results", "return { ('x'):rep(2e7), ('y'):rep(2e7) }", &o, RILLE_MEMORY);
+  bad += try_script(rt, "memory of results", "return { ('x'):rep(2e7), ('y'):rep(2e7) }", &o, RILLE_INVALID);
   rille_run_options_init(&o, sizeof o);
   o.wall_ms = 300;
   bad += try_script(rt, "wall_ms alone", SPIN "pcall(spin) return 1", &o, RILLE_TIMEOUT);

@@ -5,8 +5,9 @@
    of any kind; "any": or none), within the wall and a grace, and says nowhere "ESCAPED";
    - the process makes no process, no connection, and neither reads nor writes outside of its home (watch.h);
    - memory stays below the limit and 32 MB;
-   - with RILLE_TEST_TURN_MS: no rille_turn(10) takes longer, but for the scripts of `long_turns`.
-   Printed: the longest turns, and the longest gap of a 1 ms timer that another runtime keeps meanwhile. */
+   - with RILLE_TEST_TURN_MS: no rille_turn(10) computes for longer, or takes three times as long, but for the scripts
+   of `long_turns`. What it computes is the same on a machine that other work keeps busy; it may also wait. Printed: the
+   longest turns, and the longest gap of a 1 ms timer that another runtime keeps meanwhile. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <execinfo.h>
@@ -115,7 +116,7 @@ typedef struct outcome {
   int done;    /* the process came to its end */
   int kind;    /* -1: ended well; -2: never ended */
   int escaped; /* the result or the output says so */
-  double end_ms, turn_ms, turn_cpu_ms /* of this thread in that turn */, gap_ms;
+  double end_ms, turn_ms, turn_cpu_ms /* the most that this thread computed in a turn */, gap_ms;
   long before_kb, most_kb;
   char text[200], forbidden[watch_text_max];
 } outcome;
@@ -163,7 +164,8 @@ static void run_one(const char* path, const char* grants, outcome* out) {
     double turn = now_ms(), cpu = clock_ms(CLOCK_THREAD_CPUTIME_ID);
     CHECK(!rille_turn(rt, 10, NULL));
     turn = now_ms() - turn, cpu = clock_ms(CLOCK_THREAD_CPUTIME_ID) - cpu;
-    if (turn > out->turn_ms) out->turn_ms = turn, out->turn_cpu_ms = cpu;
+    if (turn > out->turn_ms) out->turn_ms = turn;
+    if (cpu > out->turn_cpu_ms) out->turn_cpu_ms = cpu;
     rille_state state = rille_run_state(run);
     busy = state == RILLE_RUN_NEW || state == RILLE_RUN_RUNNING;
     struct timespec wait = {0, 200 * 1000};
@@ -191,16 +193,15 @@ static void run_one(const char* path, const char* grants, outcome* out) {
 static const struct {
   const char *reason, *scripts;
 } long_turns[] = {
-    {"a C function makes or reads a text of megabytes (rep, gsub, format, load, tonumber)",
-     "003 005 006 007 009 010 011 016 017 018 021 038 039 041 049 050 057 081 088 089 117 125 132 143"},
-    {"a large table or text becomes data (results, arguments, log, errors)",
-     "091 096 098 102 103 104 105 106 107 111 113 118 119 123 154"},
-    {"Lua's own work on a large table, or a collection",
-     "013 014 037 042 045 053 054 056 065 067 073 079 082 083 084 085 086 087 157 180 181 189"},
+    {"a C function makes or reads a text of megabytes (gsub, format, print, a plain find)",
+     "003 005 011 017 018 021 038 057 088 117 125 143"},
+    {"a large table or text becomes data (results, arguments, log, errors)", "096 102 104 106 118 123 154"},
+    {"Lua's own work on a large table, or a collection", "013 014 037 042 045 053 056 065 084 085 086 157 180 181 190"},
     {"a C function of Rille's: a statement of SQL, a tokenizer, a batch, tensors",
-     "159 162 177 186 219 221 222 223 225 226"},
+     "152 159 162 186 219 221 222 223 225 226"},
     {"the tensor operation that is being computed when the run fails", "171"},
     {"the function of a custom_grad", "187"},
+    {"sorting texts with long common beginnings", "046 054"},
 };
 
 static int may_be_long(const char* name) {
@@ -223,12 +224,12 @@ static long worst_kb;
 
 static void count(const char* name, const outcome* o) {
   ++tried;
-  if (o->turn_ms > 20) ++above_20;
+  if (o->turn_cpu_ms > 20) ++above_20;
   if (o->end_ms > worst_end) worst_end = o->end_ms;
   if (o->gap_ms > worst_gap) worst_gap = o->gap_ms;
   if (o->most_kb > worst_kb) worst_kb = o->most_kb;
   int place = shown_max;
-  while (place > 0 && o->turn_ms > turns[place - 1].ms) --place;
+  while (place > 0 && o->turn_cpu_ms > turns[place - 1].cpu_ms) --place;
   if (place == shown_max) return;
   memmove(&turns[place + 1], &turns[place], sizeof *turns * (size_t)(shown_max - 1 - place));
   turns[place].ms = o->turn_ms, turns[place].cpu_ms = o->turn_cpu_ms;
@@ -237,8 +238,9 @@ static void count(const char* name, const outcome* o) {
 
 static void summary(int bad) {
   printf(
-      "%d scripts, %d broken promises; the last ended after %.0f ms; most memory %ld MB; %d turns above 20 ms; "
-      "longest gap of a 1 ms timer beside %.1f ms\nthe longest turns, and how long they computed:\n",
+      "%d scripts, %d broken promises; the last ended after %.0f ms; most memory %ld MB; %d had a turn that computed "
+      "for more than 20 ms; longest gap of a 1 ms timer beside %.1f ms\n"
+      "the longest turns of those that computed longest, and how long a turn of theirs computed:\n",
       tried, bad, worst_end, worst_kb >> 10, above_20, worst_gap);
   for (int i = 0; i < shown_max && turns[i].ms > 0; ++i)
     printf("  %6.1f ms %6.1f ms  %s%s\n", turns[i].ms, turns[i].cpu_ms, turns[i].name,
@@ -289,7 +291,7 @@ static int judge(const char* name, const char* expected, int status, const outco
   }
   if (o->end_ms > wall_ms + grace_ms) tell(name, "too late", o), ++bad;
   if (o->most_kb > (long)(memory_mb + spare_mb) << 10) tell(name, "too much memory", o), ++bad;
-  if (turn_ms && o->turn_ms > turn_ms && !may_be_long(name)) {
+  if (turn_ms && (o->turn_cpu_ms > turn_ms || o->turn_ms > 3 * turn_ms) && !may_be_long(name)) {
     snprintf(why, sizeof why, "a turn above %d ms", turn_ms);
     tell(name, why, o), ++bad;
   }

@@ -40,6 +40,8 @@ static int arguments(rille_runtime* rt) {
       {"arguments with long names", HOST "for i = 1, 80 do a[i] = { [s] = 1 } end host.read(unpack(a))", RILLE_MEMORY},
       {"arguments as JSON", HOST "for i = 1, 150 do a[i] = s end host.json(unpack(a))", RILLE_INVALID},
       {"arguments of a step", HOST "for i = 1, 50 do a[i] = s end host.step(unpack(a))", RILLE_MEMORY},
+      {"long names of data",
+       HOST "for i = 1, 80 do a[i] = { [s] = 1 } end require 'rille'.step('s', { args = a }, print)", RILLE_INVALID},
       {"functions", HOST "for i = 1, 20000 do a[i] = print end host.read(a)", RILLE_INVALID},
       {"arguments, less", HOST "for i = 1, 50 do t[i] = i host.read(t, s, { s, s, t }) host.json(t) host.step(s) end",
        NONE},

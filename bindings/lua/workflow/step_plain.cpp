@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "bindings/lua/workflow/step.hpp"
+#include "runtime/core/store/blobs.hpp"
 
 namespace rille::lua {
 
@@ -59,8 +60,12 @@ int plain_end(lua_State* L) {
     case LUA_TBOOLEAN: value = lua_toboolean(L, 2) != 0; break;
     case LUA_TNUMBER: value = lua_tonumber(L, 2); break;
     default: {
-      Result<Value> coded = to_value(L, 2, "the result");
-      if (!coded) return 0;
+      // The short path is for results that stay in the journal's row; larger ones are converted on the other path.
+      constexpr std::size_t row_bytes_max = store::inline_bytes_max, counted_per_byte = 32;
+      std::size_t counted = 0;
+      if (lua_type(L, 2) == LUA_TSTRING && lua_objlen(L, 2) > row_bytes_max) return 0;
+      Result<Value> coded = to_value(L, 2, "the result", &counted);
+      if (!coded || counted > counted_per_byte * row_bytes_max) return 0;
       value = std::move(*coded);
     }
   }

@@ -276,8 +276,9 @@ void RunImpl::finish_fiber(FiberId id) {
   const bool lost = !f.result && of_journal(f.result.error()) && config_.mode == Mode::durable;
   if (lost && !divergence_ && !cancel_reason_) return loop_.spawn(finish_unrecorded(id));
   const ScopeRecord& root = *f.root;
-  bool clean = f.result && f.scope == f.root && root.children.empty() && root.leases.empty() && !root.failure;
-  if (clean) end_fiber(id);
+  const bool clean = f.scope == f.root && root.children.empty() && root.leases.empty() && !root.failure;
+  const bool unwound = root.source->cancelled() && replay_.empty();  // there may be thousands of such fibers
+  if (clean && (f.result || unwound)) end_fiber(id);
   else loop_.spawn(finish_scopes(id));
 }
 

@@ -18,7 +18,7 @@ void Scheduler::release() {
 }
 
 namespace {
-constexpr int turn_calls_max = 256;
+constexpr int turn_calls_max = 32;
 }
 
 void Scheduler::pump() {

@@ -112,6 +112,22 @@ TEST_CASE(
   CHECK(script("return { ('hello'):gsub('l', 'L') }")->to_json() == R"(["heLLo",2])");
 }
 
+TEST_CASE("a long repetition is what its parts make, in any number of pieces") {
+  Script script;
+  CHECK(*script(R"lua(
+    for _, case in ipairs { { 'a', 300000 }, { 'abc', 100001, ', ' }, { 'x', 400000, '' }, { 'abcdefg', '50000.9' },
+      { ('ab'):rep(70000), 7, '-' }, { ('ab'):rep(200000), 2, ('-'):rep(300000) }, { ('y'):rep(300000), 1, 'z' } } do
+      local text, times, between = unpack(case, 1, 3)
+      local parts = {}
+      for i = 1, math.floor(tonumber(times)) do parts[i] = text end
+      if string.rep(text, times, between) ~= table.concat(parts, between) then return #text .. ' ' .. times end
+    end
+    return 'same'
+  )lua") == "same");
+  CHECK(script("local s = ('abc'):rep(2^31 - 1) return s").error().message == "test.lua:1: resulting string too large");
+  CHECK(script("return ('a'):rep(300000, {})").error().message.find("bad argument #") != std::string::npos);
+}
+
 TEST_CASE("lists of numbers and strings are sorted as LuaJIT does", "[sort]") {
   Script script;
   CHECK(script("local t = {} for i = 1, 5000 do t[i] = (i * 7919) % 5003 end table.sort(t) "
