@@ -206,7 +206,7 @@ function M.new(session)
         back[#back + 1] = name
         table.insert(holders[lease], name)
       else
-        lost[name] = box and p.error(box).message or lease .. " is not rented any more"
+        lost[name] = box and p.error(box).message or "this session does not rent " .. lease .. " any more"
       end
     end
     for _, lease in ipairs(rented) do

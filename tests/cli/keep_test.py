@@ -71,7 +71,8 @@ try:
 
     subprocess.run([rille, "release", "play"], env=dict(os.environ, RILLE_HOME=home), capture_output=True)
     p = resumed()
-    check("one that was released is told, not rented anew", "not kept: box: play is not rented any more" in p.banner and
+    check("one that was released is told, not rented anew",
+          "not kept: box: this session does not rent play any more" in p.banner and
           "nil" in p.enter("tostring(rawget(_G, 'box'))"), p.banner)
     check("a closed terminal loses nothing, large tensors included",
           "2" in p.enter("huge:mean():item()") and "not kept: huge" not in p.banner, p.banner)
