@@ -12,7 +12,7 @@ sys.path[:0] = [str(HERE.parent / folder) for folder in ("cli", "contract/stores
 import foreign  # noqa: E402
 import need  # noqa: E402
 
-ADDRESS, PART, AT_ONCE, FILES_AT_ONCE = "10.77.0.1", 16 << 20, 8, 32
+ADDRESS, PART, AT_ONCE, FILES_AT_ONCE = "10.77.0.1", 16 << 20, 8, 64
 
 
 class Server(foreign.Rclone):

@@ -1,9 +1,12 @@
 #include "runtime/core/store/stage_cache.hpp"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/time.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 
 #include "runtime/core/base/id.hpp"
@@ -13,6 +16,19 @@
 namespace rille::store {
 
 namespace fs = std::filesystem;
+
+namespace {
+constexpr std::int64_t look_every_ns = 60'000'000'000;  // other processes add files, too
+constexpr int slack_share = 16;  // a full cache is emptied by one part in so many, so that not every file looks
+
+std::int64_t now_ns() { return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1); }
+}  // namespace
+
+StageCache StageCache::with_bytes_max(std::int64_t bytes_max) const {
+  StageCache out = *this;
+  out.bytes_max_ = bytes_max;
+  return out;
+}
 
 std::string StageCache::file_of(const std::string& sha256) const {
   if (directory_.empty() || !is_sha256_hex(sha256)) return {};
@@ -60,15 +76,33 @@ Result<> StageCache::note(const std::string& key, const Known& known) const {
   text_of.set("version", known.version).set("sha256", known.sha256);
   const std::string text = text_of.to_json();
   RILLE_CHECK(ask_room(static_cast<std::int64_t>(text.size())));
-  return write_file_atomic(directory_ + "/url/" + key + ".json", text);
+  const std::string path = directory_ + "/url/" + key + ".json", fresh = path + ".tmp-" + random_hex(6);
+  Fd fd(::open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+  if (!fd.valid()) return errno_error("cannot create", fresh, errno);
+  Result<> written = write_all(fd.get(), text, fresh);
+  if (written && ::rename(fresh.c_str(), path.c_str()) != 0) written = errno_error("cannot rename", fresh, errno);
+  if (!written) ::unlink(fresh.c_str());
+  return written;
 }
 
 Result<> StageCache::ask_room(std::int64_t bytes) const { return room_ ? room_(bytes) : success(); }
 
 void StageCache::drop(const std::string& sha256) const { (void)remove_tree(directory_ + "/sha256/" + sha256); }
 
-// Best effort: another process may be removing files too.
 void StageCache::make_room(std::int64_t bytes) const {
+  const std::lock_guard<std::mutex> held(tally_->mutex);
+  const std::int64_t now = now_ns();
+  const bool known = tally_->bytes >= 0 && now - tally_->looked_ns < look_every_ns;
+  if (known && tally_->bytes + bytes <= bytes_max_) {
+    tally_->bytes += bytes;
+    return;
+  }
+  tally_->bytes = remove_oldest(bytes);
+  tally_->looked_ns = now;
+}
+
+// Returns how many bytes the folder holds with these. Best effort: another process may be removing files too.
+std::int64_t StageCache::remove_oldest(std::int64_t bytes) const {
   struct Entry {
     fs::file_time_type used;
     std::int64_t size;
@@ -84,12 +118,15 @@ void StageCache::make_room(std::int64_t bytes) const {
     total += entry.size;
     entries.push_back(std::move(entry));
   }
+  if (total <= bytes_max_) return total;
   std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return a.used < b.used; });
+  const std::int64_t goal = bytes_max_ - bytes_max_ / slack_share;
   for (const Entry& entry : entries) {
-    if (total <= bytes_max_) return;
+    if (total <= goal) break;
     total -= entry.size;
     fs::remove(entry.path, failed);
   }
+  return total;
 }
 
 }  // namespace rille::store

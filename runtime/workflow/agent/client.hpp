@@ -213,6 +213,12 @@ class AgentClient {
   // Removes the files below a folder that are not in `keep`, whose paths are relative to it; then empty folders in it.
   virtual Async<> prune(std::string folder, std::vector<std::string> keep, CancelToken token = {});
   virtual Async<> remove(std::string folder, CancelToken token = {});  // a folder and what is in it
+  // How many bytes can be written at a path: what its file system has free and, with `below`, what lies there already.
+  virtual Async<std::int64_t> room(std::string path, bool below, CancelToken token = {});
+  // Holds a folder's files under second names, so that the instance may remove the folder while it is fetched. `name`:
+  // hexadecimal digits; what was held beside the folder under that name before goes. Returns the folder to fetch from,
+  // which remove() lets go: another one, if the instance could hold it, else `folder`.
+  Async<std::string> hold(std::string folder, std::string name, CancelToken token = {});
   Async<FileInfo> stat(std::string remote_path, bool digest, CancelToken token = {});
   Async<std::vector<FileInfo>> list(std::string remote_path, CancelToken token = {});  // lists recursively, sorted
 

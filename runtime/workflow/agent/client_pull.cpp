@@ -1,4 +1,5 @@
-// The runner's side of `pull`, `listen` and `prune`. The runner signs the addresses; the bytes do not pass it.
+// The runner's side of `pull`, `listen`, `prune`, `room` and `hold`. The runner signs the addresses; the bytes do not
+// pass it.
 #include <algorithm>
 
 #include "runtime/workflow/agent/client_state.hpp"
@@ -7,6 +8,8 @@
 namespace rille::agent {
 
 namespace {
+constexpr std::int64_t room_bytes_max = std::int64_t{1} << 60;
+constexpr std::size_t held_path_bytes_max = 4096;
 constexpr std::size_t prune_bytes_max = 8 << 20;  // of names in a frame, but for the last one
 
 Async<> no_listening() { co_return make_error(ErrorKind::invalid, "a simulated agent passes nothing on"); }
@@ -32,6 +35,7 @@ Async<Pulled> AgentClient::State::pull_once(Self self, const PullRequest& reques
   if (!reply) co_return reply.error();
   auto pulled = pulled_from(reply->value, request, address.share ? address.share->machines.size() : 0);
   if (!pulled) self->connection->refuse(pulled.error());
+  else if (progress) progress(pulled->size_bytes, pulled->size_bytes);
   co_return pulled;
 }
 
@@ -127,6 +131,33 @@ Async<> AgentClient::remove(std::string folder, CancelToken token) {
   };
   Value header;
   header.set("path", folder).set("whole", true);
+  return run(state_, std::move(header), std::move(token));
+}
+
+Async<std::int64_t> AgentClient::room(std::string path, bool below, CancelToken token) {
+  auto run = [](State::Self self, Value header, CancelToken cancel) -> Async<std::int64_t> {
+    RILLE_CO_TRY(const Reply done,
+                 co_await State::request(self, "room", std::move(header), std::string(), std::move(cancel)));
+    const std::int64_t free = done.value.integer("free_bytes", -1), below = done.value.integer("below_bytes");
+    if (free < 0 || below < 0 || free > room_bytes_max || below > room_bytes_max)
+      co_return lie("room for a number of bytes that no disk has");
+    co_return free + below;
+  };
+  Value header;
+  header.set("path", path).set("below", below);
+  return run(state_, std::move(header), std::move(token));
+}
+
+Async<std::string> AgentClient::hold(std::string folder, std::string name, CancelToken token) {
+  auto run = [](State::Self self, Value header, CancelToken cancel) -> Async<std::string> {
+    RILLE_CO_TRY(const Reply done,
+                 co_await State::request(self, "hold", std::move(header), std::string(), std::move(cancel)));
+    std::string held = done.value.text("path");
+    if (held.empty() || held.size() > held_path_bytes_max) co_return lie("a folder that is held at no path");
+    co_return held;
+  };
+  Value header;
+  header.set("path", folder).set("name", name);
   return run(state_, std::move(header), std::move(token));
 }
 

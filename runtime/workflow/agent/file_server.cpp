@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -48,10 +49,31 @@ Value describe_file(const struct stat& st) {
   return v;
 }
 
+constexpr std::string_view held_prefix = ".held-";
+
 bool is_leftover(const std::string& name) {
-  return (name.size() > 1 && name[0] == '.' &&
+  return name.starts_with(held_prefix) ||
+         (name.size() > 1 && name[0] == '.' &&
           (name.find(".part-") != std::string::npos || name.find(".pull-") != std::string::npos)) ||
          name.find(".tmp-") != std::string::npos;
+}
+
+// All files of the folder, or none.
+Result<> link_all(const fs::path& from, const fs::path& to) {
+  std::error_code error;
+  fs::create_directories(to, error);
+  std::size_t entries = 0;
+  fs::recursive_directory_iterator it(from, error), end;
+  for (; !error && it != end && entries <= FileServer::list_entries_max; it.increment(error), ++entries) {
+    const fs::path there = to / it->path().lexically_relative(from);
+    if (it->path().filename().string().starts_with(held_prefix)) it.disable_recursion_pending();
+    if (it->is_symlink() || is_leftover(it->path().filename())) continue;
+    if (it->is_directory()) fs::create_directories(there, error);
+    else if (it->is_regular_file()) fs::create_hard_link(it->path(), there, error);
+    if (error) break;
+  }
+  if (!error && entries > FileServer::list_entries_max) error = std::make_error_code(std::errc::argument_list_too_long);
+  return error ? Result<>(errno_error("hold", from.string(), error.value())) : success();
 }
 
 struct Kept {
@@ -94,7 +116,7 @@ Result<> publish(const Target& t, int fd, mode_t mode) {
 
 bool FileServer::handles(const std::string& op) {
   return op == "put_begin" || op == "put" || op == "get" || op == "stat" || op == "list" || op == "mkdir" ||
-         op == "prune";
+         op == "prune" || op == "hold" || op == "room";
 }
 
 Result<Reply> FileServer::handle(const std::string& op, const Value& header, const std::string& body) const {
@@ -104,6 +126,8 @@ Result<Reply> FileServer::handle(const std::string& op, const Value& header, con
   if (op == "stat") return stat(header);
   if (op == "list") return list(header);
   if (op == "prune") return prune(header, body);
+  if (op == "hold") return hold(header);
+  if (op == "room") return room(header);
   return make_directory(header);
 }
 
@@ -195,7 +219,9 @@ Result<Reply> FileServer::list(const Value& header) const {
   Value::Array entries;
   fs::recursive_directory_iterator it(path + "/", error), end;
   for (; !error && it != end; it.increment(error)) {
-    if (is_leftover(it->path().filename())) continue;
+    const std::string name = it->path().filename();
+    if (name.starts_with(held_prefix)) it.disable_recursion_pending();
+    if (is_leftover(name)) continue;
     struct stat st {};
     // Links to files are followed; links to directories are not, since they may form a cycle.
     if (::stat(it->path().c_str(), &st) < 0 || (it->is_symlink() && S_ISDIR(st.st_mode))) continue;
@@ -238,6 +264,59 @@ Result<Reply> FileServer::prune(const Value& header, const std::string& body) co
   for (auto folder = folders.rbegin(); folder != folders.rend(); ++folder) ::rmdir(folder->c_str());
   if (header.boolean("whole")) ::rmdir(path.c_str());
   return Reply{};
+}
+
+Result<Reply> FileServer::hold(const Value& header) const {
+  const std::string shown = header.text("path"), name = header.text("name");
+  RILLE_TRY(const std::string path, inside(root_, shown));
+  const bool plain = !name.empty() && name.size() <= 64 && name.find_first_not_of("0123456789abcdef") == name.npos;
+  if (path == root_ || !plain)
+    return make_error(ErrorKind::invalid,
+                      fmt::format("hold '{}': a folder below the work directory and a name of "
+                                  "hexadecimal digits are required",
+                                  shown),
+                      "use the same version of rille here and on the instance");
+  const std::string held = fmt::format("{}/{}{}", store::parent_path(path), held_prefix, name);
+  RILLE_CHECK(store::remove_tree(held));
+  const Result<> linked = link_all(path, held);
+  if (!linked) RILLE_CHECK(store::remove_tree(held));
+  Reply reply;
+  if (linked) {
+    reply.value.set("path", held.substr(root_.size() + 1));
+    return reply;
+  }
+  // The folder is still there, so these are reasons of the file system: it is fetched as it is.
+  struct stat st {};
+  if (::stat(path.c_str(), &st) != 0) return linked.error();
+  reply.value.set("path", shown);
+  return reply;
+}
+
+Result<Reply> FileServer::room(const Value& header) const {
+  RILLE_TRY(const std::string path, inside(root_, header.text("path")));
+  struct statvfs fs_info {};
+  std::string there = path;
+  while (::statvfs(there.c_str(), &fs_info) != 0) {
+    if (there == root_ || (errno != ENOENT && errno != ENOTDIR)) return errno_error("look at", there, errno);
+    there = store::parent_path(there);
+  }
+  Reply reply;
+  reply.value.set("free_bytes",
+                  static_cast<std::int64_t>(fs_info.f_bavail) * static_cast<std::int64_t>(fs_info.f_frsize));
+  if (!header.boolean("below")) return reply;
+  constexpr std::int64_t block_bytes = 512;  // of st_blocks
+  std::int64_t below = 0;
+  const auto count = [&below](const fs::path& file) {
+    struct stat st {};
+    if (::lstat(file.c_str(), &st) == 0 && S_ISREG(st.st_mode))
+      below += std::max<std::int64_t>(st.st_size, st.st_blocks * block_bytes);
+  };
+  count(path);
+  std::error_code error;
+  for (fs::recursive_directory_iterator it(path + "/", error), end; !error && it != end; it.increment(error))
+    count(it->path());
+  reply.value.set("below_bytes", below);
+  return reply;
 }
 
 Result<Reply> FileServer::make_directory(const Value& header) const {

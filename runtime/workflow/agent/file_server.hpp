@@ -30,9 +30,16 @@ class FileServer {
   Result<Reply> stat(const Value& header) const;                          // {path, digest} -> the file's description
   Result<Reply> list(const Value& header) const;                          // {path} -> {entries}
   Result<Reply> make_directory(const Value& header) const;
+  // {path, below} -> {free_bytes}: of the file system that the path is on, or will be; with `below` also
+  // {below_bytes}: what lies there already, unfinished transfers included.
+  Result<Reply> room(const Value& header) const;
   // {path, whole}, body: FROM, TO and the paths to keep, each with a zero byte at its end. Paths before FROM, or not
   // before TO, stay; "": without that limit. whole: removes the folder itself, too.
   Result<Reply> prune(const Value& header, const std::string& body) const;
+  // {path, name} -> {path}. Gives the files of a folder second names in ".held-NAME" beside it, where they stay when
+  // the folder is removed; what was held under that name before goes. On a file system without hard links the reply
+  // names the folder itself.
+  Result<Reply> hold(const Value& header) const;
   std::string root_;
 };
 

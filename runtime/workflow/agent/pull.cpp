@@ -23,7 +23,9 @@ namespace {
 
 constexpr std::int64_t job_bytes = 64 << 20;  // per thread job: some tens of milliseconds
 constexpr std::int64_t lock_wait_ms = 20, lock_wait_ms_max = 500;
-constexpr int cache_share = 4;  // the cache gets one part in four of the free bytes
+constexpr int cache_share = 4;                      // the cache gets one part in four of the free bytes
+constexpr std::int64_t copied_bytes_max = 1 << 20;  // a file of so many is copied into the cache before it is answered
+constexpr std::int64_t buffer_bytes_max = 1 << 20;
 
 bool clone(int from, int to) { return ::ioctl(to, FICLONE, from) == 0; }
 
@@ -32,22 +34,22 @@ struct Reading {
   std::string from, to;
   store::Fd in, out;
   store::Hasher hasher{true};
-  std::vector<char> buffer = std::vector<char>(1 << 20);
+  std::string buffer;
+  bool at_end = false;
 
-  // Returns the bytes read; less than job_bytes at the end of the file.
-  Result<std::int64_t> step() {
+  Result<> step() {
     std::int64_t done = 0;
-    while (done < job_bytes) {
+    while (done < job_bytes && !at_end) {
       const ssize_t got = ::read(in.get(), buffer.data(), buffer.size());
       if (got < 0 && errno == EINTR) continue;
       if (got < 0) return errno_error("cannot read", from, errno);
-      if (got == 0) break;
+      at_end = got == 0;
       const std::string_view piece(buffer.data(), static_cast<std::size_t>(got));
       hasher.update(piece);
       if (out.valid()) RILLE_CHECK(store::write_all(out.get(), piece, to));
       done += got;
     }
-    return done;
+    return success();
   }
 };
 
@@ -55,7 +57,9 @@ Result<std::shared_ptr<Reading>> begin_reading(const std::string& from, const st
   auto reading = std::make_shared<Reading>();
   reading->from = from, reading->to = to;
   reading->in = store::Fd(::open(from.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!reading->in.valid()) return errno_error("cannot open", from, errno);
+  struct stat st {};
+  if (!reading->in.valid() || ::fstat(reading->in.get(), &st) != 0) return errno_error("cannot open", from, errno);
+  reading->buffer.resize(static_cast<std::size_t>(std::clamp<std::int64_t>(st.st_size, 1, buffer_bytes_max)));
   if (to.empty()) return reading;
   ::unlink(to.c_str());
   reading->out = store::Fd(::open(to.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
@@ -65,17 +69,30 @@ Result<std::shared_ptr<Reading>> begin_reading(const std::string& from, const st
 }
 
 Async<store::Fingerprint> read_through(Loop& loop, std::string from, std::string to, CancelToken token) {
-  auto begin = [from, to] { return begin_reading(from, to); };
+  auto begin = [from, to]() -> Result<std::shared_ptr<Reading>> {
+    RILLE_TRY(std::shared_ptr<Reading> reading, begin_reading(from, to));
+    RILLE_CHECK(reading->step());
+    return reading;
+  };
   RILLE_CO_TRY(std::shared_ptr<Reading> reading, co_await thread_job(loop, std::move(begin)));
-  for (std::int64_t n = job_bytes; n == job_bytes;) {
+  while (!reading->at_end) {
     if (token.cancelled()) co_return token.reason();
     auto step = [reading] { return reading->step(); };
-    RILLE_CO_TRY(n, co_await thread_job(loop, std::move(step)));
+    RILLE_CO_CHECK(co_await thread_job(loop, std::move(step)));
   }
   co_return reading->hasher.finish();
 }
 
 std::string mtime_text(const struct stat& st) { return fmt::format("{}.{:09}", st.st_mtim.tv_sec, st.st_mtim.tv_nsec); }
+
+bool copy_bytes(int from, int to, std::int64_t size_bytes) {
+  while (size_bytes > 0) {
+    const ssize_t done = ::copy_file_range(from, nullptr, to, nullptr, static_cast<std::size_t>(size_bytes), 0);
+    if (done <= 0) return false;
+    size_bytes -= done;
+  }
+  return true;
+}
 
 // A folder of this user alone, so that no other user chooses what a pull gets.
 bool is_private_directory(const std::string& path) {
@@ -138,16 +155,18 @@ struct Puller::Target {
   bool note_in_cache(const Pulled& pulled) const {
     return !named || cache.note(source, {pulled.version, pulled.sha256}).ok();
   }
-  // Puts a clone of the part into the cache. False: that is no clone, or there is no room.
-  bool clone_into_cache(const Pulled& pulled) const {
+  // Puts a clone of the part, or the bytes of a small one, into the cache. False: it is neither, or there is no room.
+  bool put_into_cache(const Pulled& pulled) const {
     if (!cache.file_of(pulled.sha256).empty()) return note_in_cache(pulled);
     const auto place = cache.place_for(pulled.sha256, pulled.size_bytes);
     if (!place || place->empty()) return false;
     const std::string fresh = *place + ".tmp-" + random_hex(6);
     const store::Fd in(::open(part->path().c_str(), O_RDONLY | O_CLOEXEC));
     const store::Fd out(::open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-    const bool cloned = in.valid() && out.valid() && clone(in.get(), out.get());
-    if (cloned && ::rename(fresh.c_str(), place->c_str()) == 0) return note_in_cache(pulled);
+    bool there = in.valid() && out.valid() && clone(in.get(), out.get());
+    if (!there && in.valid() && out.valid() && pulled.size_bytes <= copied_bytes_max)
+      there = copy_bytes(in.get(), out.get(), pulled.size_bytes);
+    if (there && ::rename(fresh.c_str(), place->c_str()) == 0) return note_in_cache(pulled);
     ::unlink(fresh.c_str());
     return false;
   }
@@ -174,14 +193,15 @@ struct Puller::KeyLock {
 
 Puller::Puller(Loop& loop, std::string directory, net::Retry retry, PeerLimits limits)
     : loop_(loop), work_(directory + "/work"), notes_(directory + "/pulls"),
-      cache_directory_(cache_directory_for(directory)), retry_(retry), slots_(loop, gets_max), limits_(limits) {}
+      cache_directory_(cache_directory_for(directory)), retry_(retry), slots_(loop, gets_max), limits_(limits),
+      cache_(cache_directory_, 0, {}), placing_(std::make_shared<PullPlacing>(loop)) {}
 
 store::StageCache Puller::cache() const {
   struct statvfs fs {};
   std::int64_t free = 0;
   if (!cache_directory_.empty() && ::statvfs(cache_directory_.c_str(), &fs) == 0)
     free = static_cast<std::int64_t>(fs.f_bavail) * static_cast<std::int64_t>(fs.f_frsize);
-  return {cache_directory_, free / cache_share, {}};
+  return cache_.with_bytes_max(free / cache_share);
 }
 
 net::HttpClient& Puller::http() {
@@ -319,15 +339,14 @@ Async<Pulled> Puller::bring(Self self, TargetPtr target, PullOrder order, Transf
   Pulled out = std::move(got.pulled);
   // Later pulls look for a version in the cache, also of other runs, which trust none of these machines.
   target->named = !order.request.sha256.empty() || !(order.share && order.share->has_taken());
-  auto finish = [target, out]() -> Result<bool> {
-    const bool cached = target->clone_into_cache(out);
-    RILLE_CHECK(target->part->finish());
-    target->write_note(out);
-    return cached;
-  };
-  RILLE_CO_TRY(const bool cached, co_await thread_job(self->loop_, std::move(finish)));
-  if (cached && order.share) order.share->whole_copy(target->cached(out));
-  if (!cached && !self->closing_.cancelled()) {
+  const auto cached = std::make_shared<bool>(false);
+  PullPlacing::File file;
+  file.part = target->part, file.size_bytes = out.size_bytes;
+  file.before = [target, out, cached] { *cached = target->put_into_cache(out); };
+  file.after = [target, out] { target->write_note(out); };
+  RILLE_CO_CHECK(co_await PullPlacing::place(self->placing_, std::move(file)));
+  if (*cached && order.share) order.share->whole_copy(target->cached(out));
+  if (!*cached && !self->closing_.cancelled()) {
     ++self->filling_;
     self->loop_.spawn(fill_cache(self, std::move(target), out, order.share, std::move(lock)));
   }
@@ -356,7 +375,8 @@ Task<void> Puller::fill_cache(Self self, TargetPtr target, Pulled pulled, std::s
     const std::string fresh = *place + ".tmp-" + random_hex(6);
     const auto copied = co_await read_through(self->loop_, target->path, fresh, self->closing_.token());
     if (copied && copied->sha256 == pulled.sha256 && ::rename(fresh.c_str(), place->c_str()) == 0) {
-      (void)target->note_in_cache(pulled);
+      auto note = [target, pulled] { return target->note_in_cache(pulled); };
+      (void)co_await thread_job(self->loop_, std::move(note));
       if (share) share->whole_copy(*place);
     } else {
       ::unlink(fresh.c_str());

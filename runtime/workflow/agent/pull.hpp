@@ -4,7 +4,7 @@
 // The cache is beside D and shared by all agents of this user on the machine (mode 0700, of this user), at most a
 // quarter of the disk's free bytes; if it cannot be made there, it is in D. A lock per source lets one pull fetch while
 // others of the same source wait, in this agent and in others; then they copy. What a file system can clone is not
-// copied; otherwise the cache is filled after the pull has ended, as long as the lock is held.
+// copied; a small file is; otherwise the cache is filled after the pull has ended, as long as the lock is held.
 // What came from other machines and is not what was asked for, or is disputed, is fetched again from the server alone.
 // Loop thread only.
 #pragma once
@@ -18,10 +18,13 @@
 #include "runtime/core/store/stage_cache.hpp"
 #include "runtime/workflow/agent/client.hpp"
 #include "runtime/workflow/agent/pull_fetch.hpp"
+#include "runtime/workflow/agent/pull_placing.hpp"
 
 namespace rille::agent {
 
-inline constexpr std::size_t pulls_max = 64;  // of one channel at the same time; the runner holds others back
+// Of one channel at the same time; the runner holds others back. More than there are GETs at the same time, so that
+// the agent always has the next file, however far away the runner is.
+inline constexpr std::size_t pulls_max = 256;
 
 // The request as the agent gets it. invalid: a value is missing or out of range. share: as the header has it; the
 // session makes the Share of it.
@@ -73,6 +76,8 @@ class Puller : public std::enable_shared_from_this<Puller> {
   std::optional<net::HttpClient> http_;  // made when it is first needed: loading libcurl takes time
   PullSlots slots_;
   PeerLimits limits_;
+  store::StageCache cache_;
+  std::shared_ptr<PullPlacing> placing_;
   std::shared_ptr<PeersShunned> shunned_ = std::make_shared<PeersShunned>();
   CancelSource closing_;
   int filling_ = 0;

@@ -18,6 +18,7 @@ namespace rille::agent {
 
 namespace {
 constexpr std::int64_t note_line_bytes_max = 16 << 10;
+constexpr std::int64_t reserved_bytes_min = 1 << 20;  // less is not worth the file system's work of reserving
 constexpr std::size_t shown_name_bytes_max = 200;  // of the destination's name, so that the part's name is not too long
 
 std::int64_t free_bytes_at(const std::string& folder) {
@@ -89,7 +90,8 @@ Result<> PullPart::begin(const PullObject& object) {
   if (object.size_bytes > 0) {
     RILLE_CHECK(check_room(object.size_bytes));
     // Some file systems cannot reserve; on these a full disk is noticed when writing.
-    const int failed = ::fallocate(fd_.get(), 0, 0, object.size_bytes) == 0 ? 0 : errno;
+    const bool small = object.size_bytes < reserved_bytes_min && object.parts() == 1;
+    const int failed = small || ::fallocate(fd_.get(), 0, 0, object.size_bytes) == 0 ? 0 : errno;
     if (failed == ENOSPC || failed == EDQUOT) return disk_error(object.size_bytes, failed);
     if (failed && ::ftruncate(fd_.get(), object.size_bytes) != 0) return disk_error(object.size_bytes, errno);
   }
@@ -154,13 +156,18 @@ Result<> PullPart::sync(const std::vector<std::size_t>& marked) const {
   return success();
 }
 
-Result<> PullPart::finish() {
+void PullPart::start_writing() {
   if (!fd_.valid()) fd_ = store::Fd(::open(path_.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC));  // a copy of the cache's
-  if (::fdatasync(fd_.get()) != 0) return disk_error(0, errno);
+  (void)::sync_file_range(fd_.get(), 0, 0, SYNC_FILE_RANGE_WRITE);
+}
+
+Result<> PullPart::sync_whole() { return ::fdatasync(fd_.get()) == 0 ? success() : Result<>(disk_error(0, errno)); }
+
+Result<> PullPart::rename_into_place() {
   if (::rename(path_.c_str(), destination_.c_str()) != 0)
     return errno_error("cannot rename into place", destination_, errno);
   ::unlink(note_path_.c_str());
-  return store::sync_directory(store::parent_path(destination_));
+  return success();
 }
 
 void PullPart::discard() {

@@ -4,7 +4,7 @@
 // there, '1' written since this boot, '2' also synced to the disk. A character is written in place, after the bytes
 // that it claims: '1' outlives a killed agent, '2' also a power cut, after which '1' counts as '0'. So no state of the
 // note claims a part that is not there. An object of one part has no note. Loop thread, except digest(), sync() and
-// finish(), which block and run on the thread pool.
+// start_writing() .. rename_into_place(), which block and run on the thread pool.
 #pragma once
 
 #include <cstdint>
@@ -46,7 +46,9 @@ class PullPart {
   Result<std::string> digest(std::int64_t begin, std::int64_t end) const;  // SHA-256 of bytes that are there; blocks
 
   Result<> sync(const std::vector<std::size_t>& marked) const;  // syncs the file, then notes these parts as synced
-  Result<> finish();                                            // syncs the file and renames it to its destination
+  void start_writing();  // begins to write to the disk what sync_whole() waits for
+  Result<> sync_whole();
+  Result<> rename_into_place();  // the caller syncs the destination's folder
   void discard();
 
   const std::string& path() const { return path_; }

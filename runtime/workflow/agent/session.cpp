@@ -108,7 +108,7 @@ void Session::dispatch(Frame frame) {
 // Whatever changes something is fenced; a fenced runner may still look.
 Result<> Session::may(const std::string& op) const {
   for (const char* looks :
-       {"describe", "status", "attach", "detach", "cancel_pull", "put_begin", "get", "stat", "list"})
+       {"describe", "status", "attach", "detach", "cancel_pull", "put_begin", "get", "stat", "list", "room"})
     if (op == looks) return {};
   return host_.admission.check(*epoch_);
 }
@@ -294,6 +294,7 @@ void Session::pull(std::int64_t id, const Value& header, const std::string& body
   const Result<> shared = share_into(*order, header, body);
   if (!shared) return refuse(shared.error());
   auto entry = std::make_unique<Pull>(connection_->token());
+  entry->told_ns = host_.loop.clock().monotonic_ns();  // a file that is soon there needs no frame of its own
   CancelToken token = entry->stop.token();
   pulls_[id] = std::move(entry);
   host_.loop.spawn(pull_one(shared_from_this(), id, std::move(*order), std::move(token)));
@@ -318,8 +319,7 @@ Task<void> Session::pull_one(std::shared_ptr<Session> self, std::int64_t id, Pul
 void Session::tell_progress(std::int64_t id, std::int64_t done_bytes, std::int64_t total_bytes) {
   const auto it = pulls_.find(id);
   const std::int64_t now_ns = host_.loop.clock().monotonic_ns();
-  if (it == pulls_.end() || telling_ || (it->second->told_ns && now_ns - it->second->told_ns < tell_pull_every_ns))
-    return;
+  if (it == pulls_.end() || telling_ || now_ns - it->second->told_ns < tell_pull_every_ns) return;
   it->second->told_ns = now_ns;
   if (host_.used) host_.used();  // a machine that fetches is not idle
   Frame frame = event_frame(id, "progress");

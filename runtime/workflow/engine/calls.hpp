@@ -217,6 +217,7 @@ class Calls {
   Result<std::optional<Fanout::Wanted>> passed_on(const Staging& s, std::size_t i, const agent::AgentClient& agent);
   Async<agent::PullAddress> sign_shared(StagingPtr s, std::size_t i, Fanout::Wanted wanted,
                                         std::shared_ptr<bool> joined, CancelToken token);
+  Async<> check_room(StagingPtr s, agent::AgentClient& agent, CancelToken token);
   Async<> fetch_here(StagingPtr s, CancelToken token);
   Async<> fetch_objects_here(StagingPtr s, CancelToken token);
   void tell_staged(const Staging& s);
@@ -228,15 +229,18 @@ class Calls {
   void tell_not_kept(Keeper& keeper, const char* what);
   Result<> open_store(const CallSpec& spec, Keeper& keeper);
   Async<> record_lineage(std::shared_ptr<Keeper> keeper);
-  Async<std::string> keep_at_home(std::shared_ptr<Keeper> keeper, std::shared_ptr<agent::AgentClient> agent,
-                                  Value published, CancelToken token);
-  Async<std::string> keep_in_store(std::shared_ptr<Keeper> keeper, std::shared_ptr<agent::AgentClient> agent,
-                                   Value published, CancelToken token);
-  // keeping_shares.cpp
   struct Holdings;
+  Async<std::string> keep_one(std::shared_ptr<Keeper> keeper, std::shared_ptr<agent::AgentClient> agent,
+                              Value published, CancelToken token);
+  Async<std::string> keep_at_home(std::shared_ptr<Keeper> keeper, std::shared_ptr<Holdings> held, Value published,
+                                  CancelToken token);
+  Async<std::string> keep_in_store(std::shared_ptr<Keeper> keeper, std::shared_ptr<Holdings> held, Value published,
+                                   CancelToken token);
+  // keeping_shares.cpp
   void note_share(const std::shared_ptr<agent::AgentClient>& agent, const Value& published);
-  Async<std::shared_ptr<Holdings>> held_by_ranks(std::shared_ptr<agent::AgentClient> agent, Value published,
-                                                 CancelToken token);
+  Async<> find_shares(std::shared_ptr<Holdings> held, std::shared_ptr<agent::AgentClient> agent, Value published,
+                      CancelToken token);
+  static Async<> list_shares(std::shared_ptr<Holdings> held, std::string manifest, CancelToken token);
   Async<RankShares> shares_of_rank(std::string training, std::int64_t rank, CancelToken token);
   Async<> restore_from_store(std::shared_ptr<Keeper> keeper, std::shared_ptr<agent::AgentClient> agent,
                              CancelToken token);

@@ -11,6 +11,7 @@
 #include "runtime/workflow/engine/connector.hpp"
 #include "runtime/workflow/engine/keeping_shares.hpp"
 #include "runtime/workflow/engine/run_impl.hpp"
+#include "runtime/workflow/engine/staging.hpp"
 #include "runtime/workflow/transfer/store_files.hpp"
 #include "runtime/workflow/transfer/stored_checkpoints.hpp"
 
@@ -88,9 +89,7 @@ Task<void> Calls::keep(std::shared_ptr<Keeper> keeper, std::shared_ptr<agent::Ag
   while (keeper->latest.integer("step", -1) > keeper->kept_step && !agent->broken()) {
     Value published = keeper->latest;
     if (published.text("directory").empty() || is_share_of_another(published)) break;
-    Result<std::string> kept = std::string();
-    if (keeper->stored) kept = co_await keep_in_store(keeper, agent, published, token);
-    else kept = co_await keep_at_home(keeper, agent, published, token);
+    const Result<std::string> kept = co_await keep_one(keeper, agent, published, token);
     if (life.ended()) co_return;
     keeper->fault.reset();
     if (!kept) keeper->fault = kept.error();
@@ -113,14 +112,40 @@ void Calls::tell_not_kept(Keeper& keeper, const char* what) {
   run_.event("warning", Value().set("what", what).set("message", why));
 }
 
+// Keeps a checkpoint, which its machines hold meanwhile: a training that saves faster than this process fetches would
+// otherwise remove each before it is here.
+Async<std::string> Calls::keep_one(std::shared_ptr<Keeper> keeper, std::shared_ptr<agent::AgentClient> agent,
+                                   Value published, CancelToken token) {
+  const auto life = run_.life_.watch();
+  const auto held = std::make_shared<Holdings>();
+  if (keeper->stored && is_share(published)) {
+    RILLE_CO_CHECK(co_await find_shares(held, agent, published, token));
+    if (life.ended()) co_return run_gone();
+  } else {
+    held->folders->push_back({agent, published.text("directory"), published.text("directory")});
+  }
+  Result<std::string> kept = std::string();
+  Result<> holds = success();
+  const std::string name = derive_hex({"held", keeper->key}, 16);
+  if (connector_->real_time())  // a simulated machine has no files
+    holds = co_await hold_all(run_.loop(), held->folders, name, token);
+  if (life.ended()) co_return run_gone();
+  if (!holds) kept = holds.error();
+  else if (keeper->stored) kept = co_await keep_in_store(keeper, held, published, token);
+  else kept = co_await keep_at_home(keeper, held, published, token);
+  (void)co_await let_go(held->folders, token);
+  co_return kept;
+}
+
 // Fetches a checkpoint beside its place in the home, and renames it. Returns its folder.
-Async<std::string> Calls::keep_at_home(std::shared_ptr<Keeper> keeper, std::shared_ptr<agent::AgentClient> agent,
-                                       Value published, CancelToken token) {
+Async<std::string> Calls::keep_at_home(std::shared_ptr<Keeper> keeper, std::shared_ptr<Holdings> held, Value published,
+                                       CancelToken token) {
   const std::filesystem::path folder = std::filesystem::path(run_.home()) / "checkpoints" / keeper->folder;
   // The copy is named by its step, not after the machine's directory: a hostile machine could name a parent folder.
   const std::string name = fmt::format("step-{:08}", published.integer("step"));
   const std::filesystem::path to = folder / name, part = to.string() + ".part";
-  const std::string from = published.text("directory"), into = part.string() + "/";
+  const std::string from = held->folders->front().held, into = part.string() + "/";
+  const std::shared_ptr<agent::AgentClient> agent = held->folders->front().agent;
   if (connector_->real_time()) {  // a simulated machine has no files
     RILLE_CO_TRY(const std::vector<agent::FileInfo> there, co_await agent->list(from, token));
     link_earlier(folder, part, there);
@@ -135,27 +160,29 @@ Async<std::string> Calls::keep_at_home(std::shared_ptr<Keeper> keeper, std::shar
 }
 
 // Lets the machine send a checkpoint to the store, and publishes it there. Returns its address.
-Async<std::string> Calls::keep_in_store(std::shared_ptr<Keeper> keeper, std::shared_ptr<agent::AgentClient> agent,
-                                        Value published, CancelToken token) {
+Async<std::string> Calls::keep_in_store(std::shared_ptr<Keeper> keeper, std::shared_ptr<Holdings> held, Value published,
+                                        CancelToken token) {
   const std::shared_ptr<transfer::StoredCheckpoints> stored = keeper->stored;
   transfer::StoredCheckpoint made;
   made.step = published.integer("step");
   made.generation = keeper->generation;
   made.directory = std::filesystem::path(published.text("directory")).lexically_normal().string();
-  std::shared_ptr<Holdings> held;
+  const HeldFolder& first = held->folders->front();
   if (is_share(published)) {
-    RILLE_CO_TRY(held, co_await held_by_ranks(agent, published, token));
-    made.files = held->files;
+    std::string manifest = published["share"].text("manifest");
+    RILLE_CO_CHECK(co_await list_shares(held, std::move(manifest), token));
   } else {
-    RILLE_CO_TRY(made.files, co_await transfer::files_there(agent, made.directory, token));
+    RILLE_CO_TRY(held->files, co_await transfer::files_there(first.agent, first.held, token));
+    for (const transfer::StoredFile& file : held->files)
+      held->places[file.name] = {first.agent, first.held + "/" + file.name};
   }
+  made.files = held->files;
   transfer::StoreRetention rule;
   rule.newest = static_cast<int>(std::clamp<std::int64_t>(published.integer("keep", rule.newest), 1, 1000));
   rule.every = std::max<std::int64_t>(published.integer("keep_every"), 0);
-  const transfer::StoredCheckpoints::Send send = [stored, agent, held, directory = made.directory](
-                                                     transfer::StoredFile file, std::string key, CancelToken t) {
-    HeldFile from{agent, directory + "/" + file.name};
-    if (held) from = held->places.at(file.name);
+  const transfer::StoredCheckpoints::Send send = [stored, held](transfer::StoredFile file, std::string key,
+                                                                CancelToken t) {
+    HeldFile from = held->places.at(file.name);
     return transfer::push_file(*stored, from.agent, std::move(from.path), std::move(file), std::move(key),
                                std::move(t));
   };

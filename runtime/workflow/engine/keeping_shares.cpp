@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "runtime/core/loop/together.hpp"
 #include "runtime/workflow/agent/heard.hpp"
 #include "runtime/workflow/engine/run_impl.hpp"
 #include "runtime/workflow/transfer/stored_checkpoints.hpp"
@@ -25,6 +26,28 @@ Error no_share(std::int64_t rank, const std::string& why) {
 }
 
 }  // namespace
+
+Async<> hold_all(Loop& loop, std::shared_ptr<std::vector<HeldFolder>> folders, std::string name, CancelToken token) {
+  std::vector<Together<std::string>> all;
+  for (const HeldFolder& one : *folders)
+    all.push_back({"a folder", [one, name](CancelToken t) { return one.agent->hold(one.folder, name, std::move(t)); }});
+  std::vector<Result<std::string>> held = co_await together(loop, std::move(all), 0, token);
+  Result<> out = success();
+  for (std::size_t i = 0; i < held.size(); ++i) {
+    HeldFolder& one = (*folders)[i];
+    if (held[i]) one.held = *held[i];
+    else if (held[i].error().kind == ErrorKind::invalid) one.held = one.folder;  // an agent of an older build
+    else out = held[i].error();
+  }
+  co_return out;
+}
+
+// What stays, since a machine is lost or not reached, goes when it holds the next one.
+Async<> let_go(std::shared_ptr<std::vector<HeldFolder>> folders, CancelToken token) {
+  for (const HeldFolder& one : *folders)
+    if (!one.held.empty() && one.held != one.folder) (void)co_await one.agent->remove(one.held, token);
+  co_return success();
+}
 
 // Remembers where the machine has its rank's shares. A rank tells it anew with each checkpoint, and to each connection.
 void Calls::note_share(const std::shared_ptr<agent::AgentClient>& agent, const Value& published) {
@@ -52,43 +75,50 @@ Async<Calls::RankShares> Calls::shares_of_rank(std::string training, std::int64_
   }
 }
 
-// Lists the files of a checkpoint whose shares are on the machines of its ranks. `agent`: of rank 0, which has the
-// manifest of all.
-Async<std::shared_ptr<Calls::Holdings>> Calls::held_by_ranks(std::shared_ptr<agent::AgentClient> agent, Value published,
-                                                             CancelToken token) {
+// Names the folders of a checkpoint whose shares are on the machines of its ranks. `agent`: of rank 0.
+Async<> Calls::find_shares(std::shared_ptr<Holdings> held, std::shared_ptr<agent::AgentClient> agent, Value published,
+                           CancelToken token) {
   const Value& share = published["share"];
   const std::string training = share.text("training"), manifest = share.text("manifest");
   const std::int64_t world = share.integer("world"), step = published.integer("step");
   if (world < 1 || world > ranks_max || !transfer::is_stored_file_name(manifest))
     co_return agent::lie("a share of a checkpoint without a world or a manifest");
   const auto life = run_.life_.watch();
-  const auto out = std::make_shared<Holdings>();
   for (std::int64_t rank = 0; rank < world; ++rank) {
     if (life.ended()) co_return no_share(rank, "the run has ended");
     RILLE_CO_TRY(const RankShares place, co_await shares_of_rank(training, rank, token));
     const std::shared_ptr<agent::AgentClient> there = rank == 0 ? agent : place.agent.lock();
     if (!there) co_return no_share(rank, "the connection to its machine is closed");
-    const std::string folder = fmt::format("{}/step-{:08}", place.folder, step);
+    held->folders->push_back({there, fmt::format("{}/step-{:08}", place.folder, step), ""});
+  }
+  co_return success();
+}
+
+// Lists the files of all shares. Rank 0's folder has the manifest of all.
+Async<> Calls::list_shares(std::shared_ptr<Holdings> held, std::string manifest, CancelToken token) {
+  for (std::size_t rank = 0; rank < held->folders->size(); ++rank) {
+    const std::shared_ptr<agent::AgentClient> there = (*held->folders)[rank].agent;
+    const std::string folder = (*held->folders)[rank].held;
     RILLE_CO_TRY(std::vector<transfer::StoredFile> files, co_await transfer::files_there(there, folder, token));
     files.pop_back();  // the manifest of the share alone
     for (transfer::StoredFile& file : files) {
       if (rank == 0 && file.name == manifest) continue;
-      if (!out->places.emplace(file.name, HeldFile{there, folder + "/" + file.name}).second)
+      if (!held->places.emplace(file.name, HeldFile{there, folder + "/" + file.name}).second)
         co_return make_error(ErrorKind::integrity, fmt::format("two ranks have a file '{}'", file.name),
                              "every rank saves its own share of one checkpoint.state");
-      out->files.push_back(std::move(file));
+      held->files.push_back(std::move(file));
     }
     if (rank > 0) continue;
     const std::string path = folder + "/" + manifest;
-    RILLE_CO_TRY(const agent::FileInfo whole, co_await agent->stat(path, true, token));
+    RILLE_CO_TRY(const agent::FileInfo whole, co_await there->stat(path, true, token));
     if (whole.sha256.size() != 64) co_return agent::lie(fmt::format("'{}' without a SHA-256", manifest));
-    out->places[transfer::manifest_name] = {agent, path};
-    out->files.push_back({transfer::manifest_name, whole.size_bytes, whole.sha256});
+    held->places[transfer::manifest_name] = {there, path};
+    held->files.push_back({transfer::manifest_name, whole.size_bytes, whole.sha256});
   }
-  const auto last = std::find_if(out->files.begin(), out->files.end(),
+  const auto last = std::find_if(held->files.begin(), held->files.end(),
                                  [](const transfer::StoredFile& f) { return f.name == transfer::manifest_name; });
-  std::rotate(last, last + 1, out->files.end());
-  co_return out;
+  std::rotate(last, last + 1, held->files.end());
+  co_return success();
 }
 
 }  // namespace rille::engine

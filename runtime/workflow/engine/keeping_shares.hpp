@@ -21,7 +21,19 @@ struct HeldFile {
   std::string path;
 };
 
+// A folder that is fetched, and the name under which its machine holds it meanwhile.
+struct HeldFolder {
+  std::shared_ptr<agent::AgentClient> agent;
+  std::string folder, held;
+};
+
+// Lets the machines hold the folders, all at once: a training may remove them soon.
+Async<> hold_all(Loop& loop, std::shared_ptr<std::vector<HeldFolder>> folders, std::string name, CancelToken token);
+Async<> let_go(std::shared_ptr<std::vector<HeldFolder>> folders, CancelToken token);
+
 struct Calls::Holdings {
+  // By rank; of a checkpoint without shares one.
+  std::shared_ptr<std::vector<HeldFolder>> folders = std::make_shared<std::vector<HeldFolder>>();
   std::vector<transfer::StoredFile> files;  // the manifest last
   std::map<std::string, HeldFile> places;   // by the file's name
 };

@@ -7,11 +7,13 @@
 #include <utility>
 
 #include "runtime/core/base/id.hpp"
+#include "runtime/core/base/units.hpp"
 #include "runtime/core/loop/thread_job.hpp"
 #include "runtime/core/loop/together.hpp"
 #include "runtime/core/net/redact.hpp"
 #include "runtime/core/store/hash.hpp"
 #include "runtime/workflow/engine/calls.hpp"
+#include "runtime/workflow/engine/connector.hpp"
 #include "runtime/workflow/engine/run_impl.hpp"
 #include "runtime/workflow/engine/staging.hpp"
 #include "runtime/workflow/provider/rent_options.hpp"
@@ -21,10 +23,16 @@ namespace rille::engine {
 
 namespace {
 
-constexpr std::size_t pulls_at_once = 32, puts_at_once = 8, fetches_at_once = 8;
+constexpr std::size_t pulls_at_once = 32, small_at_once = 256, puts_at_once = 8, fetches_at_once = 8;
 
+// Of small files as many as the channel takes: a round trip to the machine must not cost more than the file.
 std::size_t workers_of(const Staging& s) {
-  return std::min(s.why_here.empty() ? pulls_at_once : puts_at_once, s.files.size());
+  if (!s.why_here.empty()) return std::min(puts_at_once, s.files.size());
+  const std::int64_t part_bytes = agent::PullRequest().part_bytes;
+  const bool small = std::all_of(s.files.begin(), s.files.end(), [part_bytes](const transfer::PlannedFile& file) {
+    return file.size_bytes >= 0 && file.size_bytes <= part_bytes;
+  });
+  return std::min(small && !s.choices.bytes_per_second_max ? small_at_once : pulls_at_once, s.files.size());
 }
 
 // Runs `work` so many times at once; the first error stops the others.
@@ -53,6 +61,24 @@ Result<std::vector<std::string>> files_below(const std::string& folder) {
     if (it->is_regular_file()) out.push_back(it->path().string().substr(folder.size() + 1));
   if (failed) return errno_error("cannot list", folder, failed.value());
   return out;
+}
+
+Result<std::int64_t> bytes_of(const std::string& tree) {
+  namespace fs = std::filesystem;
+  std::error_code failed;
+  RILLE_TRY(const std::vector<std::string> files, files_below(tree));
+  std::int64_t sum = 0;
+  for (const std::string& file : files)
+    if (const auto size = fs::file_size(tree + "/" + file, failed); !failed) sum += static_cast<std::int64_t>(size);
+  return sum;
+}
+
+// Of the files that are not moved yet. A size that is not known counts as 0.
+std::int64_t left_of(const Staging& s) {
+  std::int64_t sum = 0;
+  for (std::size_t i = 0; i < s.files.size(); ++i)
+    if (s.done_on != s.generation || !s.done[i]) sum += std::max<std::int64_t>(s.files[i].size_bytes, 0);
+  return sum;
 }
 
 Async<std::vector<std::string>> files_to_keep(Loop& loop, std::shared_ptr<Staging> s) {
@@ -110,6 +136,8 @@ Async<Value> Calls::carry_out(StagingPtr s, Carry carry, CancelToken token) {
 Async<agent::Transfer> Calls::move_staged(StagingPtr s, agent::AgentClient& agent, CancelToken token) {
   const auto life = run_.life_.watch();
   agent::Transfer moved;
+  if (!s->simulated) RILLE_CO_CHECK(co_await check_room(s, agent, token));
+  if (life.ended()) co_return run_gone();
   if (!s->tree.empty()) {
     RILLE_CO_TRY(moved, co_await agent.put(s->tree, s->target, transfer_progress("stage " + s->to), token));
   } else {
@@ -128,6 +156,28 @@ Async<agent::Transfer> Calls::move_staged(StagingPtr s, agent::AgentClient& agen
     RILLE_CO_CHECK(co_await agent.prune(s->target, std::move(keep), token));
   }
   co_return moved;
+}
+
+// A folder that does not fit is refused before its first file is moved, not when the disk is full. What lies there
+// already, unfinished files included, counts as room: it may be a part of what is staged.
+Async<> Calls::check_room(StagingPtr s, agent::AgentClient& agent, CancelToken token) {
+  std::error_code none;
+  if (!s->folder && !std::filesystem::is_directory(s->tree, none)) co_return success();
+  const std::function<Result<std::int64_t>()> count = [s]() -> Result<std::int64_t> {
+    if (s->tree.empty()) return left_of(*s);
+    return bytes_of(s->tree);
+  };
+  RILLE_CO_TRY(const std::int64_t wanted, co_await thread_job(run_.loop(), count));
+  Result<std::int64_t> room = co_await agent.room(s->target, false, token);
+  if (room && wanted > *room) room = co_await agent.room(s->target, true, token);
+  if (!room && room.error().kind != ErrorKind::invalid) co_return room.error();
+  if (!room || wanted <= *room) co_return success();  // an agent of an older build cannot tell
+  Error e = make_error(ErrorKind::quota,
+                       fmt::format("'{}' needs {}, but the machine's disk has only {} for it", s->target,
+                                   format_size_bytes(wanted), format_size_bytes(*room)),
+                       "rent with a larger disk, stage to a volume, or remove files there");
+  e.code = "disk_full";
+  co_return e;
 }
 
 Async<> Calls::move_files_of(StagingPtr s, agent::AgentClient& agent, CancelToken token) {

@@ -40,7 +40,6 @@ gang:each("ranks", function(box, index)
     source:seed(11)
     local data = rille.data.arrays({ source:randn { 48, 128 } }, { batch = 24 / o.world, seed = 5, split = 0 })
     rille.train { update = function(x)
-      if o.steps == 100000 then rille.sleep("500ms") end -- each step has a checkpoint; the runner must get one of three
       local loss = ((model(x) - 1) ^ 2):mean()
       loss:backward()
       opt:step()
@@ -114,6 +113,25 @@ def latest(store="runs"):
         return []
     return json.loads(body)["checkpoints"]
 
+
+# A training that saves faster than the runner fetches, and keeps one: the machine holds what is fetched.
+FAST = """
+local rille = require "rille"
+local box = rille.rent("b", { gpu = "cpu", provider = "local", ttl = "1h" })
+box:call("train", { checkpoint = rille.home }, function()
+  for step = 1, 25 do
+    local layer = rille.nn.linear(2048, 2048, { seed = step })
+    rille.checkpoint.save({ layer }, { directory = "checkpoints", step = step, keep = 1 })
+  end
+end)
+"""
+open(root + "/fast.lua", "w").write(FAST)
+fast = Home(rille, "rille-fast-")
+process = fast.start("run", root + "/fast.lua")
+process.wait(timeout=250)
+kept = fast.rows("SELECT count(*) FROM events WHERE event='checkpoint_kept'")[0][0]
+check("more than the last checkpoint is fetched", process.returncode == 0 and kept > 1, (kept, fast.text()))
+shutil.rmtree(fast.home, ignore_errors=True)
 
 four = Training("four", 4)
 code, text = four.ended()

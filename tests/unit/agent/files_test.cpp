@@ -111,6 +111,51 @@ TEST_CASE_METHOD(AgentFixture, "a machine sends a range of a file to an address,
   CHECK(server.count() == asked);
 }
 
+TEST_CASE_METHOD(AgentFixture, "a folder that is held can be fetched after it was removed") {
+  auto client = connect();
+  const std::string work = directory + "/work/";
+  fs::create_directories(work + "saved/one/sub");
+  write(work + "saved/one/a", "first"), write(work + "saved/one/sub/b", "deep");
+  fs::create_symlink("/etc/passwd", work + "saved/one/link");
+  const std::string held = wait(client->hold("saved/one", "0a")).value();
+  CHECK(held == "saved/.held-0a");
+  fs::remove_all(work + "saved/one");
+  REQUIRE(wait(client->get(held, temp.file("back/"))).ok());
+  CHECK(read(temp.file("back/a")) == "first");
+  CHECK(read(temp.file("back/sub/b")) == "deep");
+  CHECK_FALSE(fs::exists(temp.file("back/link")));
+  CHECK(wait(client->list("saved")).value().empty());  // what is held is no file of the program
+
+  fs::create_directories(work + "saved/two");
+  write(work + "saved/two/c", "second");
+  REQUIRE(wait(client->hold("./saved/two/", "0a")).value() == held);  // in place of the first
+  CHECK_FALSE(fs::exists(work + held + "/a"));
+  CHECK(read(work + held + "/c") == "second");
+  REQUIRE(wait(client->remove(held)).ok());
+  CHECK_FALSE(fs::exists(work + held));
+  CHECK(read(work + "saved/two/c") == "second");
+
+  CHECK(wait(client->hold("saved/none", "0a")).error().kind == ErrorKind::io);
+  CHECK_FALSE(fs::exists(work + held));
+  for (const char* bad : {".", "", "../saved", "/tmp"})
+    CHECK(wait(client->hold(bad, "0a")).error().kind == ErrorKind::invalid);
+  for (const char* bad : {"", "../x", "a/b", "A"})
+    CHECK(wait(client->hold("saved/two", bad)).error().kind == ErrorKind::invalid);
+}
+
+TEST_CASE_METHOD(AgentFixture, "the room at a path is that of its disk, and what lies there") {
+  auto client = connect();
+  const std::int64_t free = wait(client->room("new/folder", false)).value();
+  CHECK(free > 0);
+  fs::create_directories(directory + "/work/there/sub");
+  write(directory + "/work/there/a", noise(1 << 20));
+  write(directory + "/work/there/sub/.b.pull-0123", noise(2 << 20));  // of a transfer that goes on
+  const std::int64_t without = wait(client->room("there", false)).value();
+  const std::int64_t with = wait(client->room("there", true)).value();
+  CHECK(with - without > (2 << 20));  // other programs write meanwhile
+  CHECK(wait(client->room("../x", false)).error().kind == ErrorKind::invalid);
+}
+
 TEST_CASE_METHOD(AgentFixture, "transfers go on where they stopped, both ways") {
   auto client = connect();
   std::string big = noise(3 << 20);

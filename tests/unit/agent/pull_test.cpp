@@ -409,6 +409,42 @@ TEST_CASE_METHOD(PullFixture, "several pulls of one source fetch each part once,
   wait(finish(there));
 }
 
+TEST_CASE_METHOD(PullFixture, "many small files at once are in place, in the cache, and not fetched again") {
+  ScriptedServer server([](const Request& r, Wire& w) {
+    const std::string bytes = noise(100) + r.target;
+    w.answer(206, bytes,
+             "ETag: \"v1\"\r\nContent-Range: bytes 0-" + std::to_string(bytes.size() - 1) + "/" +
+                 std::to_string(bytes.size()) + "\r\n");
+  });
+  const auto by = puller();
+  const auto pull_all = [&](const std::string& folder, std::size_t count) {
+    std::vector<Together<Pulled>> pulls(count);
+    for (std::size_t i = 0; i < count; ++i)
+      pulls[i].start = [&, i](CancelToken cancel) {
+        PullOrder one = order(server.url("/" + std::to_string(i)));
+        one.request.key = "source" + std::to_string(i), one.request.size_bytes = -1;
+        one.request.path = folder + std::to_string(i % 5) + "/" + std::to_string(i);
+        return Puller::pull(by, std::move(one), {}, std::move(cancel));
+      };
+    return wait(together(*loop, std::move(pulls), 0, {}));
+  };
+  write(file("bad3"), "a file where the folder is to be");
+  const auto done = pull_all("bad", 40);
+  for (std::size_t i = 0; i < done.size(); ++i) {
+    INFO(i);
+    CHECK(done[i].ok() == (i % 5 != 3));  // one that fails stops no other
+    if (done[i])
+      CHECK(read(file("bad" + std::to_string(i % 5) + "/" + std::to_string(i))) ==
+            noise(100) + "/" + std::to_string(i));
+  }
+  CHECK(server.count() == 32);
+  for (const auto& one : pull_all("good", 40)) CHECK((one && one->moved_bytes <= 104));
+  CHECK(server.count() == 40);
+  CHECK(read(file("good4/39")) == noise(100) + "/39");
+  CHECK_FALSE(left_over());
+  wait(finish(by));
+}
+
 TEST_CASE_METHOD(PullFixture, "a damaged file of the cache is fetched again, and a cache of others is not used") {
   ScriptedServer server(honest());
   const auto by = puller();

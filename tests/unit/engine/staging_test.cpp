@@ -20,6 +20,7 @@ struct Asked {
   std::vector<agent::PullRequest> pulls;
   std::vector<std::string> urls;
   std::vector<Error> pull_errors;  // of the next pulls
+  std::int64_t free_bytes = std::int64_t{1} << 40, there_bytes = 0;
   int connections = 0;
 };
 
@@ -50,6 +51,9 @@ class AskedAgent final : public agent::AgentClient {
     pulled.size_bytes = pulled.moved_bytes = 7;
     pulled.version = "\"v1\"";
     co_return pulled;
+  }
+  Async<std::int64_t> room(std::string, bool below, CancelToken) override {
+    co_return asked_.free_bytes + (below ? asked_.there_bytes : 0);
   }
   Async<agent::Transfer> unpack(std::string archive, std::string folder, CancelToken) override {
     asked_.order.push_back("unpack " + archive + " " + folder);
@@ -210,6 +214,26 @@ TEST_CASE("stage: a broken channel is connected again, and other errors end it")
   REQUIRE_FALSE(full.ok());
   CHECK(full.error().code == "disk_full");
   CHECK(other.asked.order == Order{"pull x"});
+}
+
+TEST_CASE("stage: a folder that does not fit on the machine's disk is refused before anything is moved") {
+  Stager s;
+  const std::string folder = s.world.dir.path + "/folder";
+  std::filesystem::create_directories(folder + "/sub");
+  std::ofstream(folder + "/a") << "twelve bytes";
+  std::ofstream(folder + "/sub/b") << "eight by";
+  s.asked.free_bytes = 19;
+  const auto full = s.stage(folder, "data/");
+  REQUIRE_FALSE(full.ok());
+  CHECK(full.error().code == "disk_full");
+  CHECK(full.error().message.find("'data") != std::string::npos);
+  CHECK(s.asked.order.empty());
+  Stager exact;
+  exact.asked.free_bytes = 20;
+  CHECK(exact.stage(folder, "data/").ok());
+  Stager again;  // some of it is there
+  again.asked.free_bytes = 10, again.asked.there_bytes = 10;
+  CHECK(again.stage(folder, "data/").ok());
 }
 
 TEST_CASE("stage: an address on this machine is fetched here, since the machine has another loopback") {
