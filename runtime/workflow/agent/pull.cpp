@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <linux/fs.h>
-#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -172,22 +171,17 @@ struct Puller::Target {
   }
 };
 
-// Held while a source is fetched. The lock file is removed at the end: whoever locks a removed file tries again.
+// Held while a source is fetched: a lock on one byte, chosen by the key, of a file that all pulls share. A file for
+// each key would be made and removed with each pull, which ext4 without a journal does slowly.
 struct Puller::KeyLock {
   std::string path;
+  off_t byte = 0;
   store::Fd fd;
-  ~KeyLock() {
-    if (fd.valid()) ::unlink(path.c_str());
-  }
   bool take() {
-    store::Fd file(::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
-    struct stat held {
-    }, named{};
-    if (!file.valid() || ::flock(file.get(), LOCK_EX | LOCK_NB) != 0 || ::fstat(file.get(), &held) != 0 ||
-        ::stat(path.c_str(), &named) != 0 || held.st_ino != named.st_ino)
-      return false;
-    fd = std::move(file);
-    return true;
+    if (!fd.valid()) fd = store::Fd(::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
+    struct flock wanted {};
+    wanted.l_type = F_WRLCK, wanted.l_whence = SEEK_SET, wanted.l_start = byte, wanted.l_len = 1;
+    return fd.valid() && ::fcntl(fd.get(), F_OFD_SETLK, &wanted) == 0;  // of this descriptor, not of the process
   }
 };
 
@@ -229,7 +223,9 @@ Async<std::shared_ptr<Puller::KeyLock>> Puller::lock(Self self, std::string key,
   const std::string folder = (self->cache_directory_.empty() ? self->notes_ : self->cache_directory_) + "/lock";
   RILLE_CO_CHECK(store::make_directories(folder));
   auto held = std::make_shared<KeyLock>();
-  held->path = folder + "/" + sha256_hex(key).substr(0, 32);
+  held->path = folder + "/sources";
+  constexpr std::size_t number_digits = 15;  // hexadecimal: 60 bits
+  held->byte = static_cast<off_t>(std::stoll(sha256_hex(key).substr(0, number_digits), nullptr, 16));
   for (std::int64_t wait_ms = lock_wait_ms; !held->take(); wait_ms = std::min(2 * wait_ms, lock_wait_ms_max))
     RILLE_CO_CHECK(co_await sleep_for(self->loop_, wait_ms, token));
   co_return held;

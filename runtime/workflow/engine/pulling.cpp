@@ -187,6 +187,7 @@ Async<> Calls::move_files_of(StagingPtr s, agent::AgentClient& agent, CancelToke
     s->done_on = s->generation;
   }
   s->next = 0;
+  RILLE_CO_TRY(s->leased, leases_->find(s->lease));
   const std::function<Async<>(CancelToken)> work = [this, s, &agent](CancelToken t) {
     return move_next(s, agent, std::move(t));
   };
@@ -283,7 +284,7 @@ Result<std::optional<Fanout::Wanted>> Calls::passed_on(const Staging& s, std::si
   const std::optional<Fanout::Wanted> no;
   const std::shared_ptr<agent::AgentClient> held = session(s.lease).agent;
   if (held.get() != &agent || !connector_->real_time()) return no;
-  RILLE_TRY(const std::optional<lease::Lease> l, leases_->find(s.lease));
+  const std::optional<lease::Lease>& l = s.leased;
   if (!l || l->provider == "local") return no;  // the machines of one host share a cache
   const std::string cluster = provider::cluster_in(l->request);
   const std::string& digest = s.choices.sha256;

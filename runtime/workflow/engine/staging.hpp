@@ -5,12 +5,14 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "runtime/core/store/objects/url.hpp"
 #include "runtime/workflow/agent/client.hpp"
 #include "runtime/workflow/engine/stage_choices.hpp"
+#include "runtime/workflow/lease/manager.hpp"
 #include "runtime/workflow/transfer/stage_plan.hpp"
 
 namespace rille::engine {
@@ -35,6 +37,7 @@ struct Staging {
 
   // How far it is, on the machine of generation `done_on`.
   std::int64_t generation = 0, done_on = -1;  // generation: of the machine that is worked with
+  std::optional<lease::Lease> leased;         // as of the begin of the moving to that machine
   std::vector<bool> done;
   std::size_t next = 0;
   std::int64_t done_files = 0, done_bytes = 0, total_bytes = -1, began_ns = 0;
