@@ -17,7 +17,7 @@ using provider::ListedMachine;
 using provider::OfferQuery;
 using provider::PriceKind;
 
-// The machines that match; without --spot those that the list has only a spot price of come last.
+// The machines that match. Without --spot, machines that have only a spot price in the list come last.
 std::vector<ListedMachine> listed_for(const OfferQuery& query) {
   std::vector<ListedMachine> out = provider::listed_machines(query);
   if (query.spot) return out;

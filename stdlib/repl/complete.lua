@@ -185,7 +185,7 @@ local function callee(M_, line, open)
   return at and at.entry and at.entry.kind == "function" and at.entry or nil
 end
 
--- The options table that is written at the open brace `open`: its class in the index.
+-- The class (in the index) of the options table whose opening brace is at `open`.
 local function options_at(M_, line, open)
   local index = M_.index()
   local before = text_of(line, open - 1)

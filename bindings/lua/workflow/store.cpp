@@ -68,7 +68,7 @@ Result<StoreCall> begin_call(lua_State* L, const char* name, int key_index, int 
   return call;
 }
 
-// In a rehearsal: what is declared stands for the call. nullopt: the call runs.
+// In a rehearsal, the declared result takes the place of the call's. nullopt: the call has to run.
 Result<std::optional<Value>> rehearsed_result(const StoreCall& call, Value usual) {
   const Rehearsal kind = call.verb.host.options().rehearsal;
   if (kind == Rehearsal::no) return std::optional<Value>();

@@ -138,8 +138,8 @@ class Planner {
            std::size_t(w.shape.count()) * size_bytes(w.dtype) == bytes && size_bytes(w.dtype) == size_bytes(like.dtype);
   }
 
-  // Whether a result may take the memory of operand k, which nobody reads later. Element-wise operations may, and the
-  // gradient of logits may: it reads each logit before it writes there.
+  // Whether a result may take the memory of operand k, if no later operation reads k. Element-wise operations may. So
+  // may the gradient of logits, which reads each logit before it writes there.
   static bool may_share(const Op& op, std::size_t k) {
     return op.in_place || (op.id == OpId::cross_entropy_grad && k == 1);
   }

@@ -8,7 +8,7 @@ namespace rille::agent {
 namespace {
 constexpr std::int64_t proof_ms = 10'000, idle_ms = 300'000, sends_ms = 60'000;
 constexpr std::int64_t tell_waiting_ms = 2'000;
-constexpr std::int64_t waits_max_ms = 600'000;  // for a part; who asks has gone elsewhere long before
+constexpr std::int64_t waits_max_ms = 600'000;  // for a part; the machine that asks gives up long before
 constexpr int places_tried_max = 3;
 constexpr std::size_t shares_swept_at = 4'096;
 }  // namespace

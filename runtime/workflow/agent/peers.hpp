@@ -1,6 +1,6 @@
-// Peers: the side of an agent that passes parts on. It listens at the machine's private addresses while a runner wants
-// it, knows the shares of all channels, and answers those who prove a share's key (peer_link.hpp) with parts as soon as
-// they are here. A stranger costs a descriptor for ten seconds. Loop thread only.
+// Peers: the side of an agent that passes parts on. While a runner asks for it, it listens at the machine's private
+// addresses. It knows the shares of all channels. A machine that proves a share's key (peer_link.hpp) gets a part as
+// soon as the part is here; any other connection is closed after ten seconds. Loop thread only.
 #pragma once
 
 #include <map>

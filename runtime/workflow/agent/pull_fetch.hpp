@@ -1,10 +1,10 @@
-// PullFetch: the network side of a pull. It fetches the missing parts of one object by several ranged GETs at once into
-// a PullPart. The first answer's head decides: a server that answers with the whole object (200), or that gives no
-// validator for parts, is read in one stream, and the others of the GETs are not sent. Of a share, a part is first
-// asked for from other machines of the run; without such a machine, or when none gives it, it is fetched from the
-// server. Errors: integrity: the object changed meanwhile; auth, code address_expired: the address is refused or about
-// to expire; network, code cannot_reach: no answer at all; quota, code disk_full; invalid: there is no such object;
-// those of net/http.hpp and PullPart. Parts that are done are kept, unless the object changed. Loop thread only.
+// PullFetch: the network side of a pull. It fetches the missing parts of an object into a PullPart, by several ranged
+// GETs at once. If the first answer is the whole object (200), or has no validator for parts, the object is read in one
+// stream and no other GET is sent. If the pull has a share, each part is first asked for from other machines of the
+// run; if none gives it, it comes from the server. Finished parts are kept, unless the object has changed. Loop thread
+// only. Errors: integrity: the object changed meanwhile; auth, code address_expired: the address is refused or about to
+// expire; network, code cannot_reach: no answer at all; quota, code disk_full; invalid: there is no such object; the
+// errors of net/http.hpp and PullPart.
 #pragma once
 
 #include <deque>

@@ -1,6 +1,6 @@
-// Share: one object that machines of a run pass on to each other, as one of them sees it: which parts are here and
-// where, and the digests of parts that the runner has told. Made by a pull, it lives until that pull fails, the channel
-// of the runner who asked for it ends, or newer ones take its place. docs/design/agent.md ("Passing on") has the rules.
+// Share: an object that the machines of a run pass on to each other, as seen by one of them: which parts are on this
+// machine, in which file, and the digests that the runner has sent. A pull makes it. It ends when that pull fails, when
+// the runner's channel ends, or when newer shares need its place. The rules: docs/design/agent.md, "Passing on".
 // Loop thread only, except read_part(), which blocks and runs on the thread pool.
 #pragma once
 
@@ -35,25 +35,26 @@ class Share {
   const std::string& key() const { return key_; }  // secret
   std::int64_t part_bytes() const { return part_bytes_; }
 
-  // What the pull does. begin: of this size (-1: unknown), in this file, whose parts follow; again: some were there.
+  // Called by the pull. begin: the object's size (-1: unknown), and the file that its parts are written to; again: the
+  // file has parts of an earlier pull.
   void begin(std::int64_t size_bytes, std::string part_file, bool again);
   void have(std::size_t part);
   void took() { took_ = true; }  // a part from another machine
   bool has_taken() const { return took_; }
   void got(std::int64_t bytes) { got_bytes_ = bytes; }
-  void whole(std::int64_t size_bytes, std::string file);  // all of it is in this file, as long as that is not changed
-  void whole_copy(std::string file) { copy_ = std::move(file); }          // which nobody changes
-  void end();                                                             // the pull has failed
-  void tell_object(std::int64_t size_bytes, const std::string& version);  // what the server has told of it, first
+  void whole(std::int64_t size_bytes, std::string file);  // the complete object, until a program changes the file
+  void whole_copy(std::string file) { copy_ = std::move(file); }  // the same in the cache, where no program changes it
+  void end();                                                     // the pull has failed
+  void tell_object(std::int64_t size_bytes, const std::string& version);  // from the server's first answer
 
-  // What the runner tells.
+  // Called when the runner sends digests.
   void tell(const PartDigests& digests);
   void dispute();  // machines have told different digests: what came from machines may be false
   bool disputed() const { return disputed_; }
   // "": not told.
   std::string digest(std::size_t part) const;
 
-  // What is asked for by other machines.
+  // For the requests of other machines.
   bool ended() const { return ended_; }
   bool here(std::size_t part) const { return whole_ || (part < have_.size() && have_[part]); }
   bool is_part(std::int64_t begin, std::int64_t end) const;  // whether these bytes are one part of it

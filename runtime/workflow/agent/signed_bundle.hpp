@@ -16,8 +16,8 @@ struct ReleaseKey {
   std::string id;    // 16 hexadecimal digits: the beginning of the SHA-256 of the key
 };
 
-// Those compiled in (RILLE_RELEASE_KEYS), and those of `release_keys` in config_folder(). Without one, nothing has to
-// be signed. Errors: io; config: a line is no key.
+// The keys that were compiled in (RILLE_RELEASE_KEYS), and the keys in the file `release_keys` of config_folder(). If
+// there are none, nothing has to be signed. Errors: io; config: a line is no key.
 Result<std::vector<ReleaseKey>> release_keys();
 // The same of other places; built_in has commas between the keys.
 Result<std::vector<ReleaseKey>> release_keys_of(std::string built_in, const std::string& file);

@@ -48,8 +48,9 @@ struct Entry : EntryRow {
 inline std::int64_t entry_id(std::int64_t run, std::int64_t seq) { return (run << 32) | seq; }
 
 // Makes an entry's key, such as "main/worker#1/prepare#2": shown to users, and the input for tokens and ids. A fiber's
-// path has the same form. Keys are unique within a run: if a name contains a '#', each later '/' or '%' in the name is
-// escaped as %2F or %25, because it could be mistaken for a further part of the path. All other names are unchanged.
+// path has the same form. Keys are unique within a run: if a name has a '/' or '%' behind a '#', which could be
+// mistaken for a further part of the path, each '/' and '%' in it is written as %2F and %25. All other names are
+// unchanged.
 std::string make_key(std::string_view fiber, std::string_view name, std::int64_t n);
 std::string key_of(const EntryRow& row);
 // Returns the name as it is escaped in keys; `room` holds the text if the name needs escaping.

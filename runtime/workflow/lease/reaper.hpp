@@ -68,8 +68,8 @@ struct Tag;
 // How a lease's row accounts for a machine. The row was read after the machine was listed.
 Account account_of(const std::optional<Lease>& row, const provider::Machine& machine, const Tag& tag);
 
-// Whether it is a kept volume that a script has had, and that nobody has deleted by a word: its row is closed because
-// the provider did not show it for a while. It is reported, and not ended.
+// Whether this is a kept volume that is back: its row was closed because the provider did not list it for a while, not
+// because it was deleted. It is reported, and not ended.
 bool is_found_again(const Survey::Shown& shown);
 
 class Reaper {

@@ -42,10 +42,10 @@ std::map<std::string, StoredFile> files_of(const Latest& latest) {
 
 constexpr const char* reference_gone = "reference_gone";
 
-// A store's list is not trusted with what to remove.
+// Only keys below the prefix are removed, whatever the store lists.
 Error wrongly_listed(std::string_view key, std::string_view prefix) {
   return make_error(ErrorKind::integrity, fmt::format("the store lists '{}' below '{}'", key.substr(0, 1024), prefix),
-                    "it is not what a store of this kind does: look at its endpoint");
+                    "no store should answer so: check its endpoint");
 }
 
 }  // namespace

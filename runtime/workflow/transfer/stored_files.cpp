@@ -132,7 +132,7 @@ Async<> push_file(StoredCheckpoints& stored, std::shared_ptr<agent::AgentClient>
     co_return success();
   }
   RILLE_CO_CHECK(co_await send_in_parts(stored.store(), stored.loop(), key, file.size_bytes, request, put, token));
-  // The machine's word is not enough: a signed address takes as many bytes as are sent.
+  // Ask the store for the size, since the machine may lie: a signed address accepts any number of bytes.
   RILLE_CO_TRY(const objects::ObjectInfo made, co_await stored.store().head(std::move(key), std::move(token)));
   if (made.size_bytes == file.size_bytes) co_return success();
   co_return make_error(ErrorKind::integrity, fmt::format("the machine sent {} bytes of '{}', which has {}",
