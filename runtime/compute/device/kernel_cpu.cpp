@@ -14,6 +14,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
+#include <iterator>
 
 #include "runtime/compute/device/apart/confined.hpp"
 #include "runtime/compute/device/apart/messages.hpp"
@@ -150,7 +151,7 @@ std::string log_of(const WorkDirectory& work) { return work.path() + "/log"; }
 
 enum class Ended { by_itself, late, stopped };
 
-// Waits until the compiler has ended, is late, or is to be stopped.
+// Waits until the compiler has ended, is late, or is to be stopped. Processes that it has left behind are ended.
 Ended await_compiler(pid_t child, const std::function<bool()>& stopped, TreeTime& time) {
   const int handle = int(::syscall(SYS_pidfd_open, child, 0));
   if (handle < 0) return Ended::by_itself;
@@ -161,7 +162,7 @@ Ended await_compiler(pid_t child, const std::function<bool()>& stopped, TreeTime
     else if (time.look(); stopped && stopped()) how = Ended::stopped;
     if (how != Ended::late) break;
   }
-  if (how != Ended::by_itself) ::kill(-child, SIGKILL);
+  ::kill(-child, SIGKILL);  // the compiler has not been waited for, so its group's number is still its own
   ::close(handle);
   return how;
 }
@@ -218,8 +219,41 @@ KernelFiles files_for(const KernelOptions& options) {
   return KernelFiles(options.cache + "/apart", apart_cache_bytes_max);
 }
 
-// Refuses what the process of a kernel does not take, and options by which a confined compiler would start a program,
-// load a plug-in, or write many files.
+// Whether the option only says how to compute. Others make a compiler start programs (-fmodule-mapper=), load plug-ins
+// or write more files.
+bool only_computes(const std::string& option) {
+  for (const char* begin :
+       {"-D", "-U", "-O", "-std=", "-g", "-march=", "-mtune=", "-mavx", "-mno-avx", "-msse", "-mno-sse", "-mfma",
+        "-mno-fma", "-mf16c", "-mbmi", "-mprefer-vector-width=", "-ffp-contract="})
+    if (option.starts_with(begin)) return true;
+  if (!option.starts_with("-f")) return false;
+  std::string_view name = std::string_view(option).substr(2);
+  if (name.starts_with("no-")) name.remove_prefix(3);
+  static constexpr std::string_view known[] = {"fast-math",
+                                               "math-errno",
+                                               "unsafe-math-optimizations",
+                                               "finite-math-only",
+                                               "associative-math",
+                                               "signed-zeros",
+                                               "reciprocal-math",
+                                               "trapping-math",
+                                               "rounding-math",
+                                               "unroll-loops",
+                                               "tree-vectorize",
+                                               "slp-vectorize",
+                                               "tree-slp-vectorize",
+                                               "vectorize",
+                                               "inline",
+                                               "inline-functions",
+                                               "strict-aliasing",
+                                               "omit-frame-pointer",
+                                               "wrapv",
+                                               "peel-loops"};
+  return std::find(std::begin(known), std::end(known), name) != std::end(known);
+}
+
+// Refuses what the process of a kernel does not take, and options of a confined compiler that do more than say how to
+// compute.
 Result<> check_apart(const std::string& name, const KernelOptions& options) {
   if (options.constants.size() > apart::symbols_max) {
     return make_error(ErrorKind::invalid,
@@ -229,12 +263,11 @@ Result<> check_apart(const std::string& name, const KernelOptions& options) {
   }
   if (!options.confined) return success();
   for (const auto& f : options.flags) {
-    bool allowed = false;
-    for (const char* begin : {"-D", "-U", "-O", "-f", "-m", "-std=", "-g"}) allowed = allowed || f.starts_with(begin);
-    if (allowed && !f.starts_with("-fplugin") && !f.starts_with("-fdump")) continue;
-    return make_error(ErrorKind::denied,
-                      fmt::format("kernel {}: the option {} is not for kernels under limits", name, f),
-                      "allowed are options that begin with -D, -U, -O, -f, -m, -g and -std=");
+    if (only_computes(f)) continue;
+    return make_error(
+        ErrorKind::denied, fmt::format("kernel {}: the option {} is not for kernels under limits", name, f),
+        "allowed are -D, -U, -O, -g, -std=, -march=, -mtune= and those of instruction sets, and of -f those "
+        "for mathematics and loops, such as -ffast-math and -funroll-loops");
   }
   return success();
 }

@@ -138,10 +138,10 @@ Async<std::int64_t> AgentClient::room(std::string path, bool below, CancelToken 
   auto run = [](State::Self self, Value header, CancelToken cancel) -> Async<std::int64_t> {
     RILLE_CO_TRY(const Reply done,
                  co_await State::request(self, "room", std::move(header), std::string(), std::move(cancel)));
-    const std::int64_t free = done.value.integer("free_bytes", -1), below = done.value.integer("below_bytes");
-    if (free < 0 || below < 0 || free > room_bytes_max || below > room_bytes_max)
+    const std::int64_t free = done.value.integer("free_bytes", -1), replaced = done.value.integer("below_bytes");
+    if (free < 0 || replaced < 0 || free > room_bytes_max || replaced > room_bytes_max)
       co_return lie("room for a number of bytes that no disk has");
-    co_return free + below;
+    co_return free + replaced;
   };
   Value header;
   header.set("path", path).set("below", below);

@@ -64,8 +64,9 @@ inline const char* const syscalls = R"x(
   extern "C" int pthread_attr_setstacksize(void*, unsigned long);
   static void* work(void*) { for (volatile long n = 0;; n = n + 1) {} }
   static void* wait(void*) { for (;;) asm volatile("syscall" :: "a"(34) : "rcx", "r11", "memory"); }
-  static long call(long n, long a = 0, long b = 0, long c = 0, long d = 0, long e = 0) {
-    register long r9 asm("r9") = 0; long r; register long r10 asm("r10") = d; register long r8 asm("r8") = e;
+  static long call(long n, long a = 0, long b = 0, long c = 0, long d = 0, long e = 0,
+                   long f = 0) {
+    register long r9 asm("r9") = f; long r; register long r10 asm("r10") = d; register long r8 asm("r8") = e;
     asm volatile("syscall" : "=a"(r) : "a"(n), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
                  : "rcx", "r11", "memory");
     return r;

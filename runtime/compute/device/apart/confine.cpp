@@ -31,8 +31,27 @@ Error unable(const char* what) {
 constexpr std::uint64_t read_rights =
     LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR;
 constexpr std::uint64_t all_rights = (LANDLOCK_ACCESS_FS_MAKE_SYM << 1) - 1;
+
+// Of later versions, which Debian 12's headers do not name.
+constexpr std::uint64_t truncate_right = 1 << 14;                     // version 3
+constexpr std::uint64_t bind_tcp = 1 << 0, connect_tcp = 1 << 1;      // version 4
+constexpr std::uint64_t abstract_sockets = 1 << 0, signals = 1 << 1;  // version 6: to processes that are not confined
+struct Ruleset {
+  std::uint64_t files = 0, network = 0, scoped = 0;
+};
+
+// Makes a ruleset of everything that this system's Landlock can deny; files: the rights on files that it handles.
+int make_ruleset(std::uint64_t& files) {
+  const auto version = ::syscall(SYS_landlock_create_ruleset, nullptr, 0, LANDLOCK_CREATE_RULESET_VERSION);
+  Ruleset denied;
+  denied.files = files = version >= 3 ? all_rights | truncate_right : all_rights;
+  std::size_t size = sizeof denied.files;
+  if (version >= 4) denied.network = bind_tcp | connect_tcp, size = 2 * sizeof denied.files;
+  if (version >= 6) denied.scoped = abstract_sockets | signals, size = sizeof denied;
+  return int(::syscall(SYS_landlock_create_ruleset, &denied, size, 0));
+}
 constexpr std::uint64_t file_rights =
-    LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE;
+    LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE | truncate_right;
 
 // A path that does not exist needs no rule.
 bool allow(int ruleset, const std::string& path, std::uint64_t rights) {
@@ -63,13 +82,12 @@ Result<> confine(const Confinement& what) {
   if (what.processor_s) limited = limited && limit(RLIMIT_CPU, what.processor_s);
   if (!limited) return unable("setrlimit");
   if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return unable("no_new_privs");
-  landlock_ruleset_attr handled{};
-  handled.handled_access_fs = all_rights;
-  const int ruleset = int(::syscall(SYS_landlock_create_ruleset, &handled, sizeof handled.handled_access_fs, 0));
+  std::uint64_t handled = 0;
+  const int ruleset = make_ruleset(handled);
   if (ruleset < 0) return unable("Landlock");
   bool allowed = true;
   for (const auto& path : what.read) allowed = allowed && allow(ruleset, path, read_rights);
-  for (const auto& path : what.write) allowed = allowed && allow(ruleset, path, all_rights);
+  for (const auto& path : what.write) allowed = allowed && allow(ruleset, path, handled);
   const bool held = allowed && ::syscall(SYS_landlock_restrict_self, ruleset, 0) == 0;
   if (!held) return unable("Landlock");
   ::close(ruleset);
@@ -146,9 +164,9 @@ Result<> drop_system_calls() {
   f.insert(f.end(), {unless(SYS_clone, 4), read_word(argument(0)),
                      sock_filter BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, CLONE_THREAD, 0, 1), yes, no(EPERM)});
   // Files are opened for reading only.
-  f.insert(f.end(),
-           {unless(SYS_openat, 4), read_word(argument(2)),
-            sock_filter BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, O_ACCMODE | O_CREAT | O_TRUNC, 1, 0), yes, no(EPERM)});
+  f.insert(f.end(), {unless(SYS_openat, 4), read_word(argument(2)),
+                     sock_filter BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, O_ACCMODE | O_CREAT | O_TRUNC | O_PATH, 1, 0),
+                     yes, no(EPERM)});
   // Limits can be read, but not changed: the third argument, a pointer, must be null.
   f.insert(f.end(), {unless(SYS_prlimit64, 6), read_word(argument(2)), unless(0, 3), read_word(argument(2) + 4),
                      unless(0, 1), yes, no(EPERM)});
@@ -157,6 +175,8 @@ Result<> drop_system_calls() {
 }
 
 Result<> drop_calls_beyond_files() {
+  constexpr unsigned other_abi = 0x40000000;  // system calls of the x32 ABI have this bit
+  constexpr int fchmodat2 = 452;              // not in Debian 12's headers
   static constexpr int denied[] = {
       SYS_socket,
       SYS_socketpair,
@@ -164,6 +184,10 @@ Result<> drop_calls_beyond_files() {
       SYS_tkill,
       SYS_tgkill,
       SYS_rt_sigqueueinfo,
+      SYS_rt_tgsigqueueinfo,
+      SYS_pidfd_send_signal,
+      SYS_setsid,  // a process that leaves the group would outlive the compiler
+      SYS_setpgid,
       SYS_ptrace,
       SYS_kcmp,
       SYS_process_vm_readv,
@@ -184,8 +208,16 @@ Result<> drop_calls_beyond_files() {
       SYS_add_key,
       SYS_request_key,
       SYS_shmget,
+      SYS_shmat,
+      SYS_shmctl,
       SYS_semget,
+      SYS_semop,
+      SYS_semtimedop,
+      SYS_semctl,
       SYS_msgget,
+      SYS_msgsnd,
+      SYS_msgrcv,
+      SYS_msgctl,
       SYS_mq_open,
       SYS_unshare,
       SYS_setns,
@@ -200,11 +232,53 @@ Result<> drop_calls_beyond_files() {
       SYS_sethostname,
       SYS_swapon,
       SYS_swapoff,
+      // of files, what Landlock does not cover
+      SYS_truncate,
+      SYS_chmod,
+      SYS_fchmod,
+      SYS_fchmodat,
+      fchmodat2,
+      SYS_chown,
+      SYS_fchown,
+      SYS_lchown,
+      SYS_fchownat,
+      SYS_utime,
+      SYS_utimes,
+      SYS_futimesat,
+      SYS_utimensat,
+      SYS_setxattr,
+      SYS_lsetxattr,
+      SYS_fsetxattr,
+      SYS_removexattr,
+      SYS_lremovexattr,
+      SYS_fremovexattr,
+      SYS_name_to_handle_at,
+      SYS_open_by_handle_at,
+      SYS_fanotify_init,
+      SYS_quotactl,
+      // for a compiler that root has started
+      SYS_mount,
+      SYS_umount2,
+      SYS_pivot_root,
+      SYS_chroot,
+      SYS_open_tree,
+      SYS_move_mount,
+      SYS_fsopen,
+      SYS_mount_setattr,
+      SYS_delete_module,
+      SYS_kexec_file_load,
+      SYS_acct,
+      SYS_syslog,
+      SYS_iopl,
+      SYS_ioperm,
   };
-  constexpr unsigned other_abi = 0x40000000;  // system calls of the x32 ABI have this bit
   Filter f = begin_filter();
   f.insert(f.end(), {BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, other_abi, 0, 1), no(EPERM)});
   for (const int call : denied) f.insert(f.end(), {unless(unsigned(call), 1), no(EPERM)});
+  // The system sends the signals of a descriptor to the process that F_SETOWN names.
+  for (const unsigned command : {F_SETOWN, F_SETSIG, F_SETOWN_EX})
+    f.insert(f.end(), {unless(SYS_fcntl, 4), read_word(argument(1)), unless(command, 1), no(EPERM),
+                       read_word(offsetof(seccomp_data, nr))});
   // Only the limits of this process can be changed.
   f.insert(f.end(), {unless(SYS_prlimit64, 4), read_word(argument(0)), unless(0, 1), yes, no(EPERM), yes});
   return install(std::move(f));

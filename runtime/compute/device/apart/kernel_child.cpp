@@ -1,8 +1,10 @@
 #include "runtime/compute/device/apart/kernel_child.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -41,12 +43,24 @@ Taken taken_by(pid_t pid) {
   return t;
 }
 
+// The bytes that a memfd takes, without its holes.
+std::int64_t bytes_of(int memory) {
+  struct stat st {};
+  return ::fstat(memory, &st) == 0 ? std::int64_t(st.st_blocks) * 512 : 0;
+}
+
 }  // namespace
 
-KernelChild::KernelChild(Spawn what, bool confined) : confined_(confined) {
+KernelChild::KernelChild(Spawn what, bool confined, int memory)
+    : confined_(confined), memory_(::fcntl(memory, F_DUPFD_CLOEXEC, 0)) {
   thread_ = std::thread([this, what = std::move(what)] { keep(what); });
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return started_; });
+}
+
+KernelChild::~KernelChild() {
+  end();
+  if (memory_ >= 0) ::close(memory_);
 }
 
 int KernelChild::end() {
@@ -106,7 +120,8 @@ void KernelChild::look_locked() {
   const Taken now = taken_by(pid_);
   if (now.threads > long(threads_max())) {
     why_ = fmt::format("it has started more than {} threads", threads_max());
-  } else if (now.pages * ::sysconf(_SC_PAGESIZE) > kernel_memory_bytes + memory_bytes_) {
+  } else if (now.pages * ::sysconf(_SC_PAGESIZE) + bytes_of(memory_) > kernel_memory_bytes + 2 * memory_bytes_) {
+    // Pages of the memfd are resident, too, while the process maps them.
     why_ = "it has taken more than 1 GiB of memory beside its tensors";
   } else if (!computes_ && processor_ns() - rested_ns_ > rest_ns_max()) {
     why_ = "it has gone on computing after its launch";

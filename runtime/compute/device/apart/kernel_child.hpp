@@ -26,8 +26,9 @@ constexpr std::int64_t kernel_thread_bytes = std::int64_t{256} << 20;
 
 class KernelChild {
  public:
-  KernelChild(Spawn what, bool confined);  // the process may compute until rest() is called
-  ~KernelChild() { end(); }
+  // The process may compute until rest() is called. memory: the memfd that it shares with the runner.
+  KernelChild(Spawn what, bool confined, int memory);
+  ~KernelChild();
 
   const Error* failure() const { return failure_ ? &*failure_ : nullptr; }
   // launch: a launch begins; rest: it has ended. The bytes are added to kernel_memory_bytes.
@@ -47,6 +48,7 @@ class KernelChild {
   void limit_address_space(std::int64_t more_bytes);
 
   const bool confined_;
+  const int memory_;  // a copy of the descriptor
   std::thread thread_;
   std::mutex mutex_;  // guards the members below, once the process has started
   std::condition_variable changed_;

@@ -177,7 +177,7 @@ Result<> KernelProcess::begin(const KernelOptions& options) {
   what.session = true;  // Ctrl-C at the terminal is for the runner
   const int failed = errno;
   if (memory_ >= 0 && file >= 0 && nothing >= 0)
-    child_ = std::make_unique<KernelChild>(std::move(what), options.confined);
+    child_ = std::make_unique<KernelChild>(std::move(what), options.confined, memory_);
   for (const int fd : {ends[1], file, nothing})
     if (fd >= 0) ::close(fd);
   if (!child_) return errno_error("cannot start the process of the kernel", name_, failed);
