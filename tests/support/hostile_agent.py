@@ -120,6 +120,8 @@ def publish(directory):
             value = {"entries": [file("a", content)]}
         elif name == "get":
             body = content
+        elif name == "hold":
+            value = {"path": path}
         if name != "attach" or not started:
             send(RESPONSE, {"id": header["id"], "value": value}, body)
         if ahead and (name == "get" or name == "attach" and started):

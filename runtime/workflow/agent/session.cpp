@@ -21,6 +21,12 @@ Frame event_frame(std::int64_t id, const char* event) {
   frame.header.set("id", id).set("event", event);
   return frame;
 }
+
+Frame progress_frame(std::int64_t id, std::int64_t done_bytes, std::int64_t total_bytes) {
+  Frame frame = event_frame(id, "progress");
+  frame.header.set("value", Value().set("done_bytes", done_bytes).set("total_bytes", total_bytes));
+  return frame;
+}
 }  // namespace
 
 Session::Session(Host& host, std::unique_ptr<Stream> stream)
@@ -311,7 +317,10 @@ Task<void> Session::pull_one(std::shared_ptr<Session> self, std::int64_t id, Pul
     reply->value.set("version", pulled->version).set("sha256", pulled->sha256).set("shared", pulled->shared_bytes);
     if (!pulled->liars.empty()) reply->value.set("liars", Value::Array(pulled->liars.begin(), pulled->liars.end()));
   }
+  const std::int64_t done_bytes = self->pulls_.at(id)->done_bytes, total_bytes = self->pulls_.at(id)->total_bytes;
   self->pulls_.erase(id);  // before the runner hears of it, and asks for the next one
+  // The runner signs an address again only for a transfer that has advanced.
+  if (!pulled && done_bytes > 0) (co_await self->connection_->send(progress_frame(id, done_bytes, total_bytes))).ok();
   (co_await self->respond(id, std::move(reply))).ok();
   if (self->pulls_.empty() && self->pulls_ended_) self->pulls_ended_->set(success());
 }
@@ -319,15 +328,13 @@ Task<void> Session::pull_one(std::shared_ptr<Session> self, std::int64_t id, Pul
 void Session::tell_progress(std::int64_t id, std::int64_t done_bytes, std::int64_t total_bytes) {
   const auto it = pulls_.find(id);
   const std::int64_t now_ns = host_.loop.clock().monotonic_ns();
-  if (it == pulls_.end() || telling_ || now_ns - it->second->told_ns < tell_pull_every_ns) return;
+  if (it == pulls_.end()) return;
+  it->second->done_bytes = done_bytes, it->second->total_bytes = total_bytes;
+  if (telling_ || now_ns - it->second->told_ns < tell_pull_every_ns) return;
   it->second->told_ns = now_ns;
   if (host_.used) host_.used();  // a machine that fetches is not idle
-  Frame frame = event_frame(id, "progress");
-  Value value;
-  value.set("done_bytes", done_bytes).set("total_bytes", total_bytes);
-  frame.header.set("value", std::move(value));
   telling_ = true;
-  host_.loop.spawn(send_progress(shared_from_this(), std::move(frame)));
+  host_.loop.spawn(send_progress(shared_from_this(), progress_frame(id, done_bytes, total_bytes)));
 }
 
 Task<void> Session::send_progress(std::shared_ptr<Session> self, Frame frame) {

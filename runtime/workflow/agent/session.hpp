@@ -89,6 +89,7 @@ class Session : public std::enable_shared_from_this<Session> {
     explicit Pull(const CancelToken& channel) : stop(channel) {}
     CancelSource stop;
     std::int64_t told_ns = 0;  // when its progress was last sent
+    std::int64_t done_bytes = 0, total_bytes = 0;
   };
   std::map<std::int64_t, std::unique_ptr<Pull>> pulls_;
   std::optional<Future<Result<>>> pulls_ended_;
