@@ -10,6 +10,10 @@ local bytes_max = 8 * 2 ^ 20  -- of one variable after each entry; a larger one 
 local compute_wait_s = 10
 local late = ("its tensors were not computed within %d s"):format(compute_wait_s)
 local no_recipe = "no entry of one call of rille.nn with plain values made it"
+local no_name = "its name is no name of Lua's"
+
+-- Other names would lead out of the folder of the kept files.
+local function is_name(text) return text:find("^[%a_][%w_]*$") ~= nil end
 
 local function kind_of(value) return require("rille.native").kind(value) end
 
@@ -29,7 +33,8 @@ local function recipe_of(p, name, entry)
     local plain = token.kind == "number" or token.kind == "string" or token.kind == "constant"
       or (token.kind == "mark" and text:find("^[%(%){},=%-%.;]$"))
       or (token.kind == "name" and (i <= 5 or following == "="))
-    if not plain then return nil end
+    -- Lua may read what follows a string without an end otherwise.
+    if not plain or token.open then return nil end
   end
   return name .. " = " .. call
 end
@@ -69,7 +74,7 @@ function M.new(session)
 
   -- Starts to write a variable's tensors, if they have changed. Gives nothing, or why they are not written.
   local function keep_tensors(name, value, limit)
-    if not name:find("^[%a_][%w_]*$") then return "its name is no name of Lua's" end
+    if not is_name(name) then return no_name end
     local list, metadata = tensors_of(name, value)
     if not list then return no_recipe end
     local bytes, change = change_of(list)
@@ -162,7 +167,9 @@ function M.new(session)
     p.set(name, tensor)
   end
 
+  -- The recipe comes from a file, which others may have changed: only what `tensors_of` writes is run.
   local function restore_model(name, tensors, recipe)
+    if recipe_of(p, name, recipe) ~= recipe then return no_recipe end
     local model = p.compile(recipe, "=kept")
     local fine = model and pcall(model)
     local value = p.step(p.variables(), name)
@@ -184,8 +191,8 @@ function M.new(session)
 
   local function restore_tensors(kept, back, lost)
     for name in pairs(kept.tensors or {}) do
-      local why = "it was not computed yet, or not written"
-      if p.has_tensors(name) then
+      local why = is_name(name) and "it was not computed yet, or not written" or no_name
+      if is_name(name) and p.has_tensors(name) then
         local fine, problem = pcall(restore_file, name)
         why = problem and (fine and problem or p.error(problem).message)
       end

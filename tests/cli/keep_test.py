@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """What a session of the prompt keeps when it is killed, or its terminal closes. usage: keep_test.py RILLE"""
-import os, shutil, signal, struct, subprocess, sys, tempfile, time
+import json, os, shutil, signal, struct, subprocess, sys, tempfile, time
 
 from prompt import Prompt
 from tap import check, finish
@@ -31,6 +31,18 @@ def holds(path, value):
         return struct.unpack("<f", open(path, "rb").read()[-4:])[0] == value
     except (OSError, struct.error):
         return False
+
+
+def give_recipe(path, recipe):
+    """Writes into a file of tensors how its model is made."""
+    data = open(path, "rb").read()
+    size = struct.unpack("<Q", data[:8])[0]
+    head = json.loads(data[8:8 + size])
+    head["__metadata__"]["recipe"] = recipe
+    text = json.dumps(head).encode()
+    text += b" " * (-len(text) % 8)
+    with open(path, "wb") as f:
+        f.write(struct.pack("<Q", len(text)) + text + data[8 + size:])
 
 
 def resumed():
@@ -106,6 +118,40 @@ try:
     check("keeping takes no error from the entry that looks", "reaches x[5]" in p.enter("y"))
     p.key(b":quit\n")
     check("the session ends well", p.end() == 0)
+
+    # A home that somebody has changed.
+    p = Prompt(rille, home, env=cpu)
+    p.enter("x = rille.device('cpu'):ones { 2 }")
+    p.enter("net = rille.nn.mlp { 4, 3, 2 }")
+    p.enter("other = rille.nn.mlp { 4, 3, 2 }")
+    p.enter("third = rille.nn.mlp { 4, 3, 2 }")
+    run = run_of(p)
+    p.key(b":suspend\n")
+    p.end()
+    os.mkdir(home + "/outside")
+    shutil.copy(kept(run, "x"), home + "/outside/precious.safetensors")
+    away = "../../../outside/precious"
+    with open(f"{home}/runs/{run}/variables") as f:
+        variables = json.load(f)
+    variables["tensors"][away] = True
+    with open(f"{home}/runs/{run}/variables", "w") as f:
+        json.dump(variables, f)
+    marker = home + "/executed"
+    give_recipe(kept(run, "x"), f"os.execute('touch {marker}') x = nil")
+    give_recipe(kept(run, "other"), f"other = rille.nn.mlp {{ 4, 3, os.execute('touch {marker}') }}")
+    give_recipe(kept(run, "third"), f"""third = rille.nn.mlp("\\z\n", os.execute('touch {marker}'), "")""")
+    p = Prompt(rille, home, "resume", run, env=cpu)
+    p.enter("y = 1")
+    p.enter("y")
+    check("a name that leads out of the folder is no variable",
+          f"not kept: {away}: its name is no name of Lua's" in p.banner, p.banner)
+    check("nor is its file removed", os.path.exists(home + "/outside/precious.safetensors"))
+    check("a recipe that no session writes is not run", not os.path.exists(marker) and
+          all(f"not kept: {name}: no entry" in p.banner for name in ("x", "other", "third")), p.banner)
+    check("the others come back", "variables: net" in p.banner and "2" in p.enter("net(rille.device('cpu'):ones "
+          "{ 1, 4 }):size(2)"), p.banner)
+    p.key(b":quit\n")
+    p.end()
 finally:
     shutil.rmtree(home, ignore_errors=True)
 finish()

@@ -1,6 +1,8 @@
 // What stdlib/repl/keep.lua needs to write variables into the run's folder, and to read them again.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -64,12 +66,18 @@ Result<int> prompt_write_kept(lua_State* L) {
   return 0;
 }
 
-std::string tensors_path(lua_State* L) {
-  return kept_path(L, "kept/" + std::string(check_text(L, 1, "variable")) + ".safetensors");
+// A name from an altered file must not lead out of the folder.
+Result<std::string> tensors_path(lua_State* L) {
+  const std::string name(check_text(L, 1, "variable"));
+  const auto in_names = [](unsigned char c) { return std::isalnum(c) || c == '_'; };
+  if (name.empty() || !std::all_of(name.begin(), name.end(), in_names))
+    return make_error(ErrorKind::invalid, fmt::format("variable = '{}': its name is no name of Lua's", name));
+  return kept_path(L, "kept/" + name + ".safetensors");
 }
 
 // keep_tensors(variable, { { name =, tensor = }, .. }, metadata): starts to write them, and does not wait.
-int prompt_keep_tensors(lua_State* L) {
+Result<int> prompt_keep_tensors(lua_State* L) {
+  RILLE_TRY(std::string path, tensors_path(L));
   TensorKeeper::Request request;
   for (std::size_t i = 1, n = lua_objlen(L, 2); i <= n; ++i) {
     lua_rawgeti(L, 2, static_cast<int>(i));
@@ -80,29 +88,33 @@ int prompt_keep_tensors(lua_State* L) {
   }
   for (const char* key : {"device", "recipe", "requires_grad"})
     if (auto text = option_text(L, 3, key)) request.metadata[key] = *text;
-  repl_of(L).tensors->keep(tensors_path(L), std::move(request));
+  repl_of(L).tensors->keep(std::move(path), std::move(request));
   return 0;
 }
 
-int prompt_tensors_path(lua_State* L) {
-  push(L, tensors_path(L));
+Result<int> prompt_tensors_path(lua_State* L) {
+  RILLE_TRY(const std::string path, tensors_path(L));
+  push(L, path);
   return 1;
 }
 
-int prompt_has_tensors(lua_State* L) {
+Result<int> prompt_has_tensors(lua_State* L) {
+  RILLE_TRY(const std::string path, tensors_path(L));
   std::error_code none;
-  push(L, std::filesystem::exists(tensors_path(L), none));
+  push(L, std::filesystem::exists(path, none));
   return 1;
 }
 
-int prompt_drop_tensors(lua_State* L) {
-  repl_of(L).tensors->drop(tensors_path(L));
+Result<int> prompt_drop_tensors(lua_State* L) {
+  RILLE_TRY(const std::string path, tensors_path(L));
+  repl_of(L).tensors->drop(path);
   return 0;
 }
 
 // keep_failure(variable) -> why its tensors could not be written; nil: they could.
-int prompt_keep_failure(lua_State* L) {
-  const std::string why = repl_of(L).tensors->failure(tensors_path(L));
+Result<int> prompt_keep_failure(lua_State* L) {
+  RILLE_TRY(const std::string path, tensors_path(L));
+  const std::string why = repl_of(L).tensors->failure(path);
   if (why.empty()) return 0;
   push(L, why);
   return 1;
