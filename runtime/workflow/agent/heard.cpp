@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "runtime/core/base/id.hpp"
 #include "runtime/core/base/units.hpp"
@@ -16,7 +17,7 @@
 namespace rille::agent {
 
 namespace {
-constexpr std::size_t name_bytes_max = 256, path_bytes_max = 4096, version_bytes_max = 1024;
+constexpr std::size_t name_bytes_max = 256, path_bytes_max = 4096, version_bytes_max = 1024, training_bytes_max = 64;
 
 // The whole number in a field, `otherwise` if the field is missing.
 Result<std::int64_t> number_in(const Value& value, const char* field, std::int64_t otherwise, std::int64_t most) {
@@ -40,6 +41,19 @@ Result<> check_size(const Value& value, const char* what) {
   return lie(fmt::format("a {} of more than {} (event_bytes_max)", what, format_size_bytes(event_bytes_max)));
 }
 
+// Of a rank that writes to its own machine (stdlib/tools/shares.lua). A training has the name of a hidden folder.
+Result<> check_share(const Value& share) {
+  if (share.is_null()) return success();
+  if (!share.as_object()) return lie("a share of a checkpoint that is no object");
+  for (const auto& [field, most] :
+       {std::pair("training", training_bytes_max), {"manifest", name_bytes_max}, {"directory", path_bytes_max}}) {
+    const std::string* text = share[field].as_string();
+    if (!share[field].is_null() && (!text || text->size() > most))
+      return lie(fmt::format("a share of a checkpoint whose {} is no text of at most {} bytes", field, most));
+  }
+  return success();
+}
+
 Result<> check_checkpoint(const Value& value) {
   if (value.is_null()) return success();
   if (!value.as_object()) return lie("a checkpoint that is no object");
@@ -48,7 +62,7 @@ Result<> check_checkpoint(const Value& value) {
   const std::string* directory = value["directory"].as_string();
   if (!value["directory"].is_null() && (!directory || directory->size() > path_bytes_max))
     return lie("a checkpoint whose directory is no path");
-  return success();
+  return check_share(value["share"]);
 }
 }  // namespace
 

@@ -256,8 +256,8 @@ agent::AttachHandlers Calls::handlers(RunningCall& work, CancelToken token) {
   };
   callbacks.checkpoint = [this, &work, token](const Value& c) {
     work.keeper->latest = c;
-    note_share(work.agent, c);
-    if (is_share_of_another(c)) return;  // rank 0 tells of the checkpoint
+    shares_.note(work.lease_id, work.agent, c);  // told anew with each checkpoint, and to each connection
+    if (is_share_of_another(c)) return;          // rank 0 tells of the checkpoint
     if (work.spec.keep_checkpoints && !work.keeper->busy) run_.loop().spawn(keep(work.keeper, work.agent, token));
     run_.event("checkpoint", c);
   };

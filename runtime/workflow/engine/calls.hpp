@@ -16,6 +16,7 @@
 #include "runtime/workflow/agent/client.hpp"
 #include "runtime/workflow/engine/fanout.hpp"
 #include "runtime/workflow/engine/lease_session.hpp"
+#include "runtime/workflow/engine/rank_shares.hpp"
 #include "runtime/workflow/engine/run.hpp"
 #include "runtime/workflow/lease/manager.hpp"
 #include "runtime/workflow/transfer/stage.hpp"
@@ -114,11 +115,6 @@ class Calls {
     bool busy = false;
     std::optional<Error> fault = {};  // why the last one that was tried is not kept
     std::string told = {};            // of the last warning of this
-  };
-  // What the machine of one rank has of a training's checkpoints, where each rank writes its share to its own machine.
-  struct RankShares {
-    std::weak_ptr<agent::AgentClient> agent;
-    std::string folder;  // of the shares; that of a step is below it
   };
   static constexpr int reconnects_max = 20;  // reconnects in a row before giving up
   // Connects to the lease's machine, set up and ready. If the machine is lost and the lease's options allow it,
@@ -237,7 +233,6 @@ class Calls {
   Async<std::string> keep_in_store(std::shared_ptr<Keeper> keeper, std::shared_ptr<Holdings> held, Value published,
                                    CancelToken token);
   // keeping_shares.cpp
-  void note_share(const std::shared_ptr<agent::AgentClient>& agent, const Value& published);
   Async<> find_shares(std::shared_ptr<Holdings> held, std::shared_ptr<agent::AgentClient> agent, Value published,
                       CancelToken token);
   static Async<> list_shares(std::shared_ptr<Holdings> held, std::string manifest, CancelToken token);
@@ -283,8 +278,8 @@ class Calls {
   std::int64_t detached_read_ns_ = -1;            // when these were read; -1: read them again
   std::map<std::string, LeaseSession> sessions_;  // by lease id; entries are never erased
   Fanout fanout_;
-  std::map<std::string, std::map<std::int64_t, RankShares>> shares_;  // by training and rank
-  std::int64_t beat_us_ = 0;                                          // time of the run's last heartbeat
+  SharesTold shares_;
+  std::int64_t beat_us_ = 0;  // time of the run's last heartbeat
   std::unique_ptr<Timer> clock_;
   CancelSource closed_;
 };

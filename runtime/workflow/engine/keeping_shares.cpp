@@ -13,10 +13,8 @@ namespace rille::engine {
 
 namespace {
 
-constexpr std::int64_t ranks_max = 256;             // of a communicator
 constexpr std::int64_t share_patience_ms = 60'000;  // until the runner has heard of every rank's share
 constexpr std::int64_t share_pause_ms = 20;
-constexpr std::size_t trainings_max = 1000;  // of a run; older ones are forgotten
 
 Error no_share(std::int64_t rank, const std::string& why) {
   Error e = make_error(ErrorKind::network, fmt::format("the share of rank {} is not here: {}", rank, why),
@@ -49,26 +47,13 @@ Async<> let_go(std::shared_ptr<std::vector<HeldFolder>> folders, CancelToken tok
   co_return success();
 }
 
-// Remembers where the machine has its rank's shares. A rank tells it anew with each checkpoint, and to each connection.
-void Calls::note_share(const std::shared_ptr<agent::AgentClient>& agent, const Value& published) {
-  const Value& share = published["share"];
-  const std::string training = share.text("training"), directory = share.text("directory");
-  const std::int64_t rank = share.integer("rank", -1), world = share.integer("world");
-  const std::size_t end = directory.rfind('/');
-  if (training.empty() || rank < 0 || rank >= world || world > ranks_max || end == std::string::npos) return;
-  if (shares_.size() >= trainings_max && !shares_.contains(training)) shares_.clear();
-  shares_[training][rank] = {agent, directory.substr(0, end)};
-}
-
-Async<Calls::RankShares> Calls::shares_of_rank(std::string training, std::int64_t rank, CancelToken token) {
+Async<RankShares> Calls::shares_of_rank(std::string training, std::int64_t rank, CancelToken token) {
   const auto life = run_.life_.watch();
   for (std::int64_t waited_ms = 0;; waited_ms += share_pause_ms) {
-    const auto found = shares_.find(training);
-    if (found != shares_.end())
-      if (const auto one = found->second.find(rank); one != found->second.end()) {
-        const std::shared_ptr<agent::AgentClient> agent = one->second.agent.lock();
-        if (agent && !agent->broken()) co_return one->second;  // else the next connection tells it again
-      }
+    if (const RankShares* found = shares_.find(training, rank)) {
+      const std::shared_ptr<agent::AgentClient> agent = found->agent.lock();
+      if (agent && !agent->broken()) co_return *found;  // else the next connection tells it again
+    }
     if (waited_ms >= share_patience_ms) co_return no_share(rank, "its machine has not told of it");
     RILLE_CO_CHECK(co_await sleep_for(run_.loop(), share_pause_ms, token));
     if (life.ended()) co_return no_share(rank, "the run has ended");

@@ -1,5 +1,6 @@
 // A machine that lies (tests/support/hostile_agent.py): nothing is written outside of the target folder, the runner
 // does not end, and one error says what is wrong.
+#include <fmt/format.h>
 #include <sys/stat.h>
 
 #include <cstdlib>
@@ -142,7 +143,9 @@ TEST_CASE_METHOD(HostileFixture, "what a machine says while a call runs is in ra
        {R"(event:{"event":"log","offset":-1})", R"(event:{"event":"log","offset":9e18})",
         R"(event:{"event":"metrics","offset":-1})", R"(event:{"event":"metrics","offset":9e18})",
         R"(event:{"event":"notice","deadline_wall_us":-1})", R"(event:{"event":"notice","deadline_wall_us":9e18})",
-        R"(event:{"event":"checkpoint","value":[1]})", R"(event:{"event":"checkpoint","value":{"step":-5}})", "long"}) {
+        R"(event:{"event":"checkpoint","value":[1]})", R"(event:{"event":"checkpoint","value":{"step":-5}})",
+        R"(event:{"event":"checkpoint","value":{"step":5,"share":7}})",
+        R"(event:{"event":"checkpoint","value":{"step":5,"share":{"training":7}}})", "long"}) {
     INFO(lie);
     const auto attached = wait(meet(lie)->attach("k", 0, handlers));
     REQUIRE_FALSE(attached.ok());
@@ -151,6 +154,15 @@ TEST_CASE_METHOD(HostileFixture, "what a machine says while a call runs is in ra
   for (const char* said :
        {R"(event:{"event":"of a newer agent"})", R"(event:{"event":"checkpoint","value":{"step":5}})"})
     CHECK(wait(meet(said)->attach("k", 0, handlers)).ok());
+  for (const auto& [field, most] : {std::pair("training", 64), {"manifest", 256}, {"directory", 4096}})
+    for (const int size : {most, most + 1}) {
+      INFO(field << " " << size);
+      const std::string share = fmt::format(R"({{"rank":0,"world":2,"{}":"{}"}})", field, std::string(size, 'a'));
+      const auto attached = wait(
+          meet(R"(event:{"event":"checkpoint","value":{"step":5,"share":)" + share + "}}")->attach("k", 0, handlers));
+      CHECK(attached.ok() == (size == most));
+      if (!attached.ok()) CHECK(attached.error().code == broken_protocol);
+    }
 }
 
 // RILLE_SEEDS: how many sessions of random lies.
