@@ -269,6 +269,17 @@ rille.signal("second")
     with socket.create_connection(("127.0.0.1", again.port)) as silent:
         silent.sendall(b"GET / HT")
         check("a silent client holds up nobody", again.ask("/")[0] == 200)
+    for what, said in (("say nothing", b"GET / HT"), ("were refused", b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")):
+        others = [socket.create_connection(("127.0.0.1", again.port)) for _ in range(64)]
+        for other in others:
+            other.sendall(said)
+        try:
+            status = again.ask("/")[0]
+        except OSError as e:
+            status = e
+        check(f"nor do 64 that {what}", status == 200, status)
+        for other in others:
+            other.close()
     again.process.send_signal(signal.SIGTERM)
     check("SIGTERM ends it", again.process.wait(timeout=30) == 0)
 

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <utility>
+
 #include "runtime/core/net/loopback.hpp"
 #include "runtime/core/net/sign/parts.hpp"
 
@@ -10,6 +13,7 @@ namespace rille::net {
 namespace {
 
 constexpr std::int64_t accept_again_ms = 100;
+constexpr std::int64_t refusal_timeout_ms = 1000;
 
 const char* reason_of(int status) {
   switch (status) {
@@ -90,7 +94,11 @@ Result<std::unique_ptr<HttpServer>> HttpServer::start(Loop& loop, HttpServerOpti
   return out;
 }
 
-HttpServer::~HttpServer() { stop_.cancel(make_error(ErrorKind::cancelled, "the server ends")); }
+HttpServer::~HttpServer() {
+  const Error why = make_error(ErrorKind::cancelled, "the server ends");
+  stop_.cancel(why);
+  for (const std::shared_ptr<Client>& client : std::exchange(clients_, {})) client->end.cancel(why);
+}
 
 std::string HttpServer::origin() const { return (tls_ ? "https://" : "http://") + listener_->address(); }
 
@@ -102,31 +110,47 @@ Task<void> HttpServer::accept_all(HttpServer* self, std::shared_ptr<Listener> li
     Result<std::unique_ptr<Stream>> stream = co_await listener->accept(stop);
     if (life.ended()) co_return;
     if (!stream) (void)co_await sleep_for(loop, accept_again_ms, stop);  // no descriptor is free, for example
-    else if (self->connections_ < self->options_.connections_max) loop.spawn(serve(self, std::move(*stream)));
+    else if (self->make_room()) loop.spawn(serve(self, std::move(*stream)));
     if (life.ended()) co_return;
   }
 }
 
-Task<void> HttpServer::serve(HttpServer* self, std::unique_ptr<Stream> stream) {
-  const Lifetime::Watch life = self->life_.watch();
-  ++self->connections_;
-  {
-    ServerConnection connection(std::move(stream), self->tls_.get());
-    const Result<> ignored = co_await talk(self, connection, life);  // a client that is gone needs no answer
-  }
-  if (life.alive()) --self->connections_;
+// Whether one more connection may be open; the oldest one that was not welcome is closed for it.
+bool HttpServer::make_room() {
+  if (std::ssize(clients_) < options_.connections_max) return true;
+  const auto oldest = std::find_if(clients_.begin(), clients_.end(), [](const auto& one) { return !one->welcome; });
+  if (oldest == clients_.end()) return false;
+  const std::shared_ptr<Client> client = *oldest;
+  clients_.erase(oldest);
+  client->end.cancel(make_error(ErrorKind::cancelled, "it gives way to a newer connection"));
+  return true;
 }
 
-Async<> HttpServer::talk(HttpServer* self, ServerConnection& connection, Lifetime::Watch life) {
+Task<void> HttpServer::serve(HttpServer* self, std::unique_ptr<Stream> stream) {
+  const Lifetime::Watch life = self->life_.watch();
+  const auto client = std::make_shared<Client>();
+  self->clients_.push_back(client);
+  {
+    ServerConnection connection(std::move(stream), self->tls_.get());
+    const Result<> ignored = co_await talk(self, connection, client, life);  // a client that is gone needs no answer
+  }
+  if (life.alive()) self->clients_.remove(client);
+}
+
+Async<> HttpServer::talk(HttpServer* self, ServerConnection& connection, std::shared_ptr<Client> client,
+                         Lifetime::Watch life) {
   Loop& loop = self->loop_;
-  const CancelToken stop = self->stop_.token();
-  const std::int64_t answer_timeout_ms = self->options_.answer_timeout_ms;
+  const CancelToken stop = client->end.token();
   std::function<Async<std::string>(CancelToken)> receive = [&](CancelToken t) { return receive_head(connection, t); };
   const Result<std::string> text =
       co_await with_deadline(loop, self->options_.head_timeout_ms, stop, "receiving a request", receive);
   if (life.ended() || (!text && text.error().http_status == 0)) co_return success();
   const Result<RequestHead> head = text ? read_request_head(*text) : Result<RequestHead>(text.error());
-  const std::string bytes = text_of(self->answer(head), head && head->head, loop.clock().wall_us());
+  const HttpAnswer answer = self->answer(head);
+  client->welcome = answer.status < 400;
+  const std::int64_t most_ms = self->options_.answer_timeout_ms;
+  const std::int64_t answer_timeout_ms = client->welcome ? most_ms : std::min(most_ms, refusal_timeout_ms);
+  const std::string bytes = text_of(answer, head && head->head, loop.clock().wall_us());
   std::function<Async<>(CancelToken)> send = [&](CancelToken t) { return send_answer(connection, bytes, t); };
   co_return co_await with_deadline(loop, answer_timeout_ms, stop, "sending an answer", send);
 }

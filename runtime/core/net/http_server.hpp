@@ -1,6 +1,8 @@
 // HttpServer: answers GET and HEAD over HTTP/1.1 at one address, for pages that a person or a monitor of this machine
 // reads. One request per connection. What each client may take is limited: connections at a time, the size and the time
-// of a head, the time of an answer. The handler runs on the loop thread and may not block for long.
+// of a head, the time of an answer, which is short for a refusal (status 400 and above). Where there are too many, the
+// oldest one that has no answer but a refusal gives way, so that those who may not ask keep nobody out. The handler
+// runs on the loop thread and may not block for long.
 //
 // A name in the Host header that is not this server's is refused (403) before the handler is asked: a web page that
 // rebinds its own name to this address could otherwise read the answers (DNS rebinding). This server's names are those
@@ -9,6 +11,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <list>
 #include <memory>
 #include <string>
 
@@ -29,7 +32,7 @@ struct HttpServerOptions {
   std::string host = "127.0.0.1";  // a numeric address of this machine
   std::uint16_t port = 0;          // 0: a free one
   std::string certificate, key;    // PEM files; "": no TLS, allowed for a loopback address alone
-  int connections_max = 64;        // further ones are closed at once
+  int connections_max = 64;
   std::int64_t head_timeout_ms = 10'000, answer_timeout_ms = 60'000;
 };
 
@@ -49,8 +52,14 @@ class HttpServer {
   HttpServer(Loop& loop, HttpServerOptions options, Handler handler)
       : loop_(loop), options_(std::move(options)), handler_(std::move(handler)) {}
   static Task<void> accept_all(HttpServer* self, std::shared_ptr<Listener> listener);
+  struct Client {
+    CancelSource end;
+    bool welcome = false;  // its request is answered, and not by a refusal
+  };
+  bool make_room();
   static Task<void> serve(HttpServer* self, std::unique_ptr<Stream> stream);
-  static Async<> talk(HttpServer* self, ServerConnection& connection, Lifetime::Watch life);
+  static Async<> talk(HttpServer* self, ServerConnection& connection, std::shared_ptr<Client> client,
+                      Lifetime::Watch life);
   HttpAnswer answer(const Result<RequestHead>& head) const;
   bool is_own_name(const std::string& host) const;
 
@@ -60,7 +69,7 @@ class HttpServer {
   std::unique_ptr<ServerTls> tls_;
   std::shared_ptr<Listener> listener_;
   CancelSource stop_;
-  int connections_ = 0;
+  std::list<std::shared_ptr<Client>> clients_;  // the oldest first
   Lifetime life_;
 };
 
