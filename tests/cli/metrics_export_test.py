@@ -125,6 +125,15 @@ box:call("../x", function() for i = 1, 3 do rille.metric("loss", i, { step = i }
     check("nobody there", code == 1 and "127.0.0.1:1" in err, err)
     code, out, err = run("metrics", "last", "--otlp", collector.url, OTEL_EXPORTER_OTLP_HEADERS="nonsense")
     check("headers that are none", code != 0 and "OTEL_EXPORTER_OTLP_HEADERS" in err and "nonsense" not in err, err)
+    for url in ("http://192.0.2.1:4318", "HTTP://127.0.0.1@192.0.2.1/v1/metrics", "192.0.2.1:4318"):
+        code, out, err = run("metrics", "last", "--otlp", url, "--json", OTEL_EXPORTER_OTLP_HEADERS="x-key=secret")
+        error = json.loads(out)["error"]
+        check(f"{url}: headers do not leave this machine in clear", code == 1 and error["kind"] == "config" and
+              "would go to 192.0.2.1 in clear" in error["message"] and "https://" in error["hint"] and
+              "secret" not in out + err, (code, out, err))
+    for url in (collector.url.replace("127.0.0.1", "localhost"), collector.url.replace("//", "//user@")):
+        code, out, err = run("metrics", "last", "--otlp", url, OTEL_EXPORTER_OTLP_HEADERS="x-key=secret")
+        check(f"{url}: on the loopback they stay on it", "in clear" not in err, err)
     for words in (["--otlp", "http://127.0.0.1:1", "--tensorboard", "x"], ["--format", "csv", "--tensorboard", "x"],
                   ["--format", "csv", "--otlp", "http://127.0.0.1:1"]):
         code, out, err = run("metrics", "last", *words)

@@ -7,6 +7,7 @@
 #include "runtime/core/base/plain_json.hpp"
 #include "runtime/core/base/text.hpp"
 #include "runtime/core/net/http.hpp"
+#include "runtime/core/net/loopback.hpp"
 #include "runtime/core/net/redact.hpp"
 #include "runtime/core/net/sign/parts.hpp"
 
@@ -37,6 +38,20 @@ Result<net::Headers> headers_of_environment() {
   return out;
 }
 
+// A key in the headers would be readable on every network between here and the collector.
+Result<> check_secret(std::string_view url, const net::Headers& headers) {
+  const std::size_t scheme = url.find("://"), from = scheme == url.npos ? 0 : scheme + 3;
+  if (headers.empty() || lower_case(url.substr(0, from)) == "https://") return {};
+  std::string_view host = url.substr(from, url.find_first_of("/?#", from) - from);
+  if (const std::size_t user = host.rfind('@'); user != host.npos) host.remove_prefix(user + 1);
+  const std::size_t port = host.find(':', host.starts_with('[') ? host.find(']') : 0);
+  host = host.substr(0, port);
+  if (net::is_loopback_host(host)) return {};
+  return make_error(ErrorKind::config,
+                    fmt::format("--otlp: the headers of OTEL_EXPORTER_OTLP_HEADERS would go to {} in clear", host),
+                    "give an address with https://, or unset OTEL_EXPORTER_OTLP_HEADERS");
+}
+
 // A collector that takes a request may still refuse some of its points.
 Result<> refused_points(const std::string& body, const std::string& url) {
   const Result<Value> answer = plain_json(body);
@@ -55,6 +70,7 @@ Result<> refused_points(const std::string& body, const std::string& url) {
 Async<std::int64_t> send_otlp(Loop& loop, std::string url, std::vector<std::string> bodies) {
   net::HttpClient client(loop);
   RILLE_CO_TRY(const net::Headers headers, headers_of_environment());
+  RILLE_CO_CHECK(check_secret(url, headers));
   url = address_of_metrics(url);
   for (std::string& body : bodies) {
     net::HttpRequest request;
