@@ -52,7 +52,7 @@ elif name == "bench":
     small = ["--layers", "1", "--heads", "1", "--width", "16", "--context", "16", "--batch", "2", "--steps", "40"]
     result = run("--gpus", "cpu,B200", "--name", "tiny", *small)
     assert result["tried"] == ["cpu", "B200"] and list(result["failed"]) == ["B200"], result
-    assert "nothing for gpu" in result["failed"]["B200"], result
+    assert 'for gpu = "B200"' in result["failed"]["B200"], result
     measured = json.loads(subprocess.run([rille, "--json", "offers", "--measured"], env=env, capture_output=True,
                                          text=True, check=True).stdout)
     assert [(m["workload"], m["steps"], m["batch"], m["unit"]) for m in measured] == [("tiny", 35, 32, "tokens")]
