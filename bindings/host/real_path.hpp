@@ -17,7 +17,7 @@ Result<> check_path(const std::string& path);
 // Absolute, without "..", and with every symbolic link replaced by its target, as the kernel does; components that do
 // not exist stay. With follow_last = false the last component is not followed, as in os.remove and os.rename. A
 // relative path starts at `folder`; "": at the working directory.
-// Errors: those of check_path; `io`: more than 40 links.
+// Errors: as check_path; `io`: more than 40 links.
 Result<std::string> real_path(const std::string& path, bool follow_last = true, const std::string& folder = {});
 
 // Whether `path` is `root` or inside `root`. Both are absolute.

@@ -267,19 +267,8 @@ Result<HostData> Graph::read_blocking(const Tensor& t) {
 Result<Viewed> view_blocking(const Tensor& t) {
   if (!t) return make_error(ErrorKind::invalid, "view: an empty tensor handle");
   Graph& g = t.graph();
-  if (g.tracing())
-    return make_error(ErrorKind::state, "a value was read inside a compiled function",
-                      "return the tensor and read it outside");
-  if (t.impl()->storage->trace)
-    return make_error(
-        ErrorKind::state,
-        fmt::format("a {} tensor made inside a compiled function is read outside it", to_string(t.shape())),
-        "return it from the function");
   Viewed out;
-  {
-    NoGrad guard(g);
-    RILLE_TRY(out.whole, contiguous(t.detach()));
-  }
+  RILLE_TRY(out.whole, readable(g, t));
   if (g.device()->kind() != device::Kind::cpu) {
     RILLE_TRY(HostData data, g.read_blocking(out.whole));
     out.copy = std::make_shared<std::vector<std::byte>>(std::move(data.bytes));

@@ -1,8 +1,8 @@
 // HttpServer: answers GET and HEAD over HTTP/1.1 at one address, for pages that a person or a monitor of this machine
 // reads. One request per connection. What each client may take is limited: connections at a time, the size and the time
-// of a head, the time of an answer, which is short for a refusal (status 400 and above). Where there are too many, the
-// oldest one that has no answer but a refusal gives way, so that those who may not ask keep nobody out. The handler
-// runs on the loop thread and may not block for long.
+// of a head, the time of an answer, which is short for a refusal (status 400 and above). When all places are
+// taken, the oldest connection without an answer, or with a refusal, is closed for a new one: clients without a token
+// cannot lock the others out. The handler runs on the loop thread and may not block for long.
 //
 // A name in the Host header that is not this server's is refused (403) before the handler is asked: a web page that
 // rebinds its own name to this address could otherwise read the answers (DNS rebinding). This server's names are those

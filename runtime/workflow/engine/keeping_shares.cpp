@@ -40,7 +40,7 @@ Async<> hold_all(Loop& loop, std::shared_ptr<std::vector<HeldFolder>> folders, s
   co_return out;
 }
 
-// What stays, since a machine is lost or not reached, goes when it holds the next one.
+// If a machine is lost or cannot be reached, its held folder stays until it holds the next checkpoint.
 Async<> let_go(std::shared_ptr<std::vector<HeldFolder>> folders, CancelToken token) {
   for (const HeldFolder& one : *folders)
     if (!one.held.empty() && one.held != one.folder) (void)co_await one.agent->remove(one.held, token);
