@@ -13,7 +13,7 @@
 
 namespace rille::agent {
 
-class PullPlacing : public std::enable_shared_from_this<PullPlacing> {
+class PullPlacing {
  public:
   struct File {
     File() = default;
